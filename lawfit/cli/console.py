@@ -1,0 +1,57 @@
+"""What commands share: results on stdout, notes on stderr, errors as one line with exit code 2."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+
+def note(text: str) -> None:
+    """Write a remark to stderr."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def print_json(value: Any) -> None:
+    """Write ``value`` to stdout as JSON; a number that is not finite becomes null."""
+    print(json.dumps(_finite(value), indent=2, allow_nan=False, ensure_ascii=False))
+
+
+@contextmanager
+def progress(description: str, total: int) -> Iterator[Any]:
+    """Show a bar on stderr; yields a function that advances it, by one or by a given amount.
+
+    On a stderr that is no terminal it writes a plain line at every tenth instead.
+    """
+    if sys.stderr.isatty():
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True)) as bar:
+            task = bar.add_task(description, total=total)
+            yield lambda step=1: bar.advance(task, step)
+        return
+    done = 0
+
+    def advance(step: int = 1) -> None:
+        nonlocal done
+        before, done = done * 10 // total, done + step
+        if done * 10 // total > before:
+            note(f"{description}: {done}/{total}")
+
+    yield advance
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(item) for item in value]
+    if hasattr(value, "item"):
+        value = value.item()
+    if isinstance(value, float) and not abs(value) < float("inf"):
+        return None
+    return value

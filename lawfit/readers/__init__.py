@@ -1,0 +1,1 @@
+"""Readers: what other engines write, as the round log v1."""
