@@ -18,7 +18,7 @@ def replacing(path: Path) -> Iterator[Path]:
     Raises
     ------
     LawfitError
-        The folder cannot be made or written.
+        The folder cannot be made, or the file not be written.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -34,6 +34,8 @@ def replacing(path: Path) -> Iterator[Path]:
         temporary.replace(path)
     except IsADirectoryError as error:
         raise LawfitError(f"{path}: is a folder, expected a file name") from error
+    except OSError as error:
+        raise LawfitError(f"{path}: cannot be written ({error.strerror or error})") from error
     finally:
         temporary.unlink(missing_ok=True)
 

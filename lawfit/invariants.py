@@ -51,7 +51,8 @@ def _list_finite(name: str, low: float, high: float, meaning: str) -> Invariant:
     value = pl.element()
     wrong = value.is_null() | ~value.is_finite() | (value < low) | (value > high)
     return Invariant(
-        pl.col(name).list.eval(wrong).list.any(), lambda row: f"{name} {row[name]} holds a value that is not {meaning}"
+        pl.col(name).list.eval(wrong).list.any(),
+        lambda row: f"{name} {row[name]} holds a value that is not {meaning}",
     )
 
 
@@ -60,10 +61,14 @@ def _ranks() -> tuple[Invariant, ...]:
     return (
         Invariant(
             ranks.list.len() != pl.col("accept_len"),
-            lambda row: f"accept_ranks has {len(row['accept_ranks'])} ranks, accept_len is {row['accept_len']}",
+            lambda row: (
+                f"accept_ranks has {len(row['accept_ranks'])} ranks, accept_len is {row['accept_len']}"
+            ),
         ),
         Invariant(
-            ranks.list.eval((pl.element() < 1) | pl.element().is_null() | (pl.element().diff() < 1)).list.any(),
+            ranks.list.eval(
+                (pl.element() < 1) | pl.element().is_null() | (pl.element().diff() < 1)
+            ).list.any(),
             lambda row: f"accept_ranks {row['accept_ranks']} are not increasing ranks >= 1",
         ),
         Invariant(

@@ -9,6 +9,7 @@ from functools import cached_property
 
 import polars as pl
 
+from lawfit.cast import typed
 from lawfit.errors import LogFormatError
 from lawfit.invariants import check
 from lawfit.place import MEMORY, Place
@@ -41,12 +42,14 @@ class RoundLog:
         Raises
         ------
         LogFormatError
-            A required column is absent, a type does not fit, the frame is empty, or a row breaks an invariant.
+            The frame is empty or lacks a required column, a type does not fit, or a row breaks an invariant.
         """
         absent = [name for name in REQUIRED if name not in frame.columns]
         if absent:
             have = ", ".join(frame.columns[:12]) or "none"
-            raise LogFormatError(f"{place.source}: no column {' and no '.join(absent)}; the columns are {have}")
+            raise LogFormatError(
+                f"{place.source}: no column {' and no '.join(absent)}; the columns are {have}"
+            )
         if frame.is_empty():
             raise LogFormatError(f"{place.source}: no rounds, expected at least one row")
         completed = pl.DataFrame([_column(frame, name, place) for name in NAMES])
@@ -75,8 +78,10 @@ class RoundLog:
 
     def groups(self, by: str) -> dict[str, RoundLog]:
         """Split by a text key, in order of appearance; rows with a null key form the group ``"(none)"``."""
-        if by not in BY_NAME:
-            raise LogFormatError(f"{self.source}: cannot group by {by!r}, expected one of {', '.join(NAMES[:14])}")
+        if by not in BY_NAME or BY_NAME[by].dtype.is_nested():
+            raise LogFormatError(
+                f"{self.source}: cannot group by {by!r}, expected one of {', '.join(NAMES[:14])}"
+            )
         keyed = self.frame.with_columns(pl.col(by).cast(pl.String).fill_null("(none)").alias("_key"))
         parts = keyed.partition_by("_key", maintain_order=True, as_dict=True)
         return {str(key[0]): RoundLog(part.drop("_key"), self.source) for key, part in parts.items()}
@@ -86,7 +91,9 @@ def concat(logs: Sequence[RoundLog]) -> RoundLog:
     """Join logs, rows in the order given."""
     if not logs:
         raise LogFormatError("no round log was given")
-    return RoundLog(pl.concat([log.frame for log in logs]), ", ".join(dict.fromkeys(log.source for log in logs)))
+    return RoundLog(
+        pl.concat([log.frame for log in logs]), ", ".join(dict.fromkeys(log.source for log in logs))
+    )
 
 
 def _column(frame: pl.DataFrame, name: str, place: Place) -> pl.Series:
@@ -94,31 +101,5 @@ def _column(frame: pl.DataFrame, name: str, place: Place) -> pl.Series:
     column = BY_NAME[name]
     if name not in frame.columns:
         return pl.repeat(column.default, frame.height, dtype=column.dtype, eager=True).alias(name)
-    series = frame[name]
-    if column.default is not None:
-        series = series.fill_null(column.default) if series.dtype != pl.Null else series
-    if series.dtype == column.dtype:
-        return series
-    return _cast(series, place)
-
-
-def _cast(series: pl.Series, place: Place) -> pl.Series:
-    """Convert to the schema type, refusing what would change a value."""
-    column = BY_NAME[series.name]
-    expected = f"expected {_KINDS.get(str(column.dtype), str(column.dtype))}"
-    if column.dtype == pl.Boolean and series.dtype.is_numeric():
-        wrong = ~series.is_in([0, 1])
-    elif column.dtype == pl.Int64 and series.dtype.is_float():
-        wrong = series != series.round()
-        wrong = wrong | ~series.is_finite()
-    else:
-        wrong = pl.repeat(False, len(series), dtype=pl.Boolean, eager=True)
-    converted = series.cast(column.dtype, strict=False)
-    wrong = wrong.fill_null(False) | (converted.is_null() & series.is_not_null())
-    if wrong.any():
-        at = int(wrong.arg_true()[0])
-        raise LogFormatError(f"row {at}: {series.name} is {series[at]!r}, {expected} ({place.of(at)})")
-    return converted
-
-
-_KINDS = {"Int64": "a whole number", "Float64": "a number", "Boolean": "true or false", "String": "text"}
+    series = typed(frame[name], column.dtype, place)
+    return series if column.default is None else series.fill_null(column.default)

@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
-
-import polars as pl
 
 from lawfit.errors import LogFormatError
 from lawfit.files import replacing
 from lawfit.log import RoundLog, concat
-from lawfit.readers.table import Table, load_table, parquet_metadata
+from lawfit.place import Place
+from lawfit.readers.given import Given
+from lawfit.readers.parts import MERGED_KEY, pending
+from lawfit.readers.sheet import Sheet
+from lawfit.readers.table import Table, first_record, load_table, parquet_metadata
 from lawfit.schema import SCHEMA_VERSION, VERSION_KEY
-
-PARTS_SUFFIX = ".parts"
 
 
 def recognise(path: Path) -> bool:
     """Tell whether ``path`` is a round log v1: marked Parquet, marked JSON Lines, or a folder of parts."""
-    if path.is_dir() or _parts_of(path):
+    if path.is_dir() or (not path.is_file() and pending(path)):
         return True
     if path.suffix.lower() == ".parquet":
         return VERSION_KEY in parquet_metadata(path)
-    if path.suffix.lower() in (".jsonl", ".ndjson"):
-        with path.open(encoding="utf-8", errors="replace") as lines:
-            return f'"{VERSION_KEY}"' in lines.readline()
-    return False
+    first = first_record(path)
+    return first is not None and VERSION_KEY in first
 
 
 def read(path: Path) -> RoundLog:
@@ -36,19 +35,28 @@ def read(path: Path) -> RoundLog:
     LogFormatError
         Not a round log, of a newer version, or a row breaks an invariant.
     """
-    if parts := _parts_of(path):
-        return concat([_read_file(part) for part in parts])
-    if path.is_dir():
+    parts = pending(path)
+    if path.is_dir() and not parts:
         raise LogFormatError(f"{path}: a folder without Parquet parts, expected a round log")
-    return _read_file(path)
+    files = [*([path] if path.is_file() or not parts else []), *parts]
+    return RoundLog(concat([_read_file(file) for file in files]).frame, str(path))
 
 
-def write(log: RoundLog, path: Path) -> None:
-    """Write ``log`` as Parquet, or as JSON Lines for the suffix ``.jsonl``, in one step."""
+def read_sheet(path: Path, given: Given) -> Sheet:
+    """Read a round log v1 as the other readers do; its rows are already checked."""
+    return Sheet(read(path).frame, Place(str(path)))
+
+
+def write(log: RoundLog, path: Path, merged: Sequence[str] = ()) -> None:
+    """Write ``log`` as Parquet, or as JSON Lines for the suffix ``.jsonl``, in one step.
+
+    ``merged`` names the recorder's parts whose rows ``log`` holds; only Parquet can say so.
+    """
     suffix = path.suffix.lower()
     if suffix == ".parquet":
         with replacing(path) as temporary:
-            log.frame.write_parquet(temporary, metadata={VERSION_KEY: str(SCHEMA_VERSION)})
+            metadata = {VERSION_KEY: str(SCHEMA_VERSION), MERGED_KEY: json.dumps(list(merged))}
+            log.frame.write_parquet(temporary, metadata=metadata)
     elif suffix in (".jsonl", ".ndjson"):
         with replacing(path) as temporary, temporary.open("w", encoding="utf-8") as lines:
             for row in log.frame.iter_rows(named=True):
@@ -73,10 +81,3 @@ def _check_version(path: Path, table: Table) -> None:
     if found is not None and found != str(SCHEMA_VERSION):
         raise LogFormatError(f"{path}: round log version {found}, this lawfit reads version {SCHEMA_VERSION}")
 
-
-def _parts_of(path: Path) -> list[Path]:
-    """List the parts that an unfinished recorder left for ``path``, or in the folder ``path``."""
-    folder = path if path.is_dir() else path.with_name(path.name + PARTS_SUFFIX)
-    if path.is_file() or not folder.is_dir():
-        return []
-    return sorted(part for part in folder.glob("*.parquet") if not part.name.startswith("."))

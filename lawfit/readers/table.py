@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,8 +14,12 @@ import polars as pl
 
 from lawfit.errors import LogFormatError
 from lawfit.place import Place
+from lawfit.readers.columns import column, unicode
 
-TEXT_SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json")
+JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
+SEPARATORS = {".csv": ",", ".tsv": "\t"}
+# A panic of polars on a broken file is a BaseException.
+UNREADABLE = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
 
 
 @dataclass(frozen=True)
@@ -24,7 +31,9 @@ class Table:
 
 
 def load_table(path: Path) -> Table:
-    """Read a CSV, TSV, JSON Lines or Parquet file by its suffix.
+    """Read a CSV, TSV or Parquet file by its suffix, and any other if it is JSON.
+
+    The cells of CSV and TSV are text, empty ones null.
 
     Raises
     ------
@@ -35,13 +44,15 @@ def load_table(path: Path) -> Table:
     suffix = path.suffix.lower()
     if suffix == ".parquet":
         table = Table(_parquet(path), Place(str(path)))
-    elif suffix in (".csv", ".tsv"):
-        table = _csv(path, "," if suffix == ".csv" else "\t")
-    elif suffix in (".jsonl", ".ndjson", ".json"):
-        records, place = load_records(path)
-        table = Table(_frame(records, place), place)
-    else:
+    elif suffix in SEPARATORS:
+        table = _separated(path, SEPARATORS[suffix])
+    elif suffix not in JSON_SUFFIXES and first_record(path) is None:
         raise LogFormatError(f"{path}: suffix {suffix!r}, expected .parquet, .csv, .tsv, .jsonl or .json")
+    else:
+        records, place = load_records(path)
+        names = {unicode(name): name for record in records for name in record}
+        columns = [column(shown, [record.get(name) for record in records]) for shown, name in names.items()]
+        table = Table(pl.DataFrame(columns), place)
     if table.frame.is_empty():
         raise LogFormatError(f"{path}: no rows")
     return table
@@ -54,26 +65,40 @@ def load_records(path: Path) -> tuple[list[dict[str, Any]], Place]:
     """
     require_file(path)
     text = _text(path)
-    stripped = text.lstrip()
-    if stripped.startswith("[") or (path.suffix.lower() == ".json" and stripped.startswith("{")):
-        whole = _whole_json(text)
-        if whole is not None:
-            return whole, Place(str(path), [1] * len(whole))
-    records, lines = [], []
-    for number, line in enumerate(text.splitlines(), 1):
+    records: list[dict[str, Any]] = []
+    lines: list[int] = []
+    # Not splitlines(): JSON text may hold U+2028 and its like, which end no line.
+    for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
         try:
-            record = json.loads(line)
+            records.append(_object(line))
         except (ValueError, RecursionError) as error:
-            raise LogFormatError(f"{path}:{number}: not JSON ({_reason(error)})") from error
-        if not isinstance(record, dict):
-            raise LogFormatError(f"{path}:{number}: {type(record).__name__}, expected a JSON object")
-        records.append(record)
+            if records:
+                raise LogFormatError(f"{path}:{number}: not a JSON object ({_reason(error)})") from error
+            # The first line is no record: one document over all lines, then.
+            return _document(path, text, number), Place(str(path))
         lines.append(number)
     if not records:
         raise LogFormatError(f"{path}: no rows")
     return records, Place(str(path), lines)
+
+
+def first_record(path: Path) -> Mapping[str, Any] | None:
+    """Read the first JSON object of ``path`` to recognise its format; None where there is none."""
+    if path.suffix.lower() in (".parquet", *SEPARATORS):
+        return None
+    require_file(path)
+    try:
+        with path.open(encoding="utf-8-sig") as lines:
+            first = next((line for line in lines if line.strip()), "")
+        return _object(first)
+    except (ValueError, RecursionError, OSError):
+        pass
+    try:
+        return load_records(path)[0][0]
+    except LogFormatError:
+        return None
 
 
 def require_file(path: Path) -> None:
@@ -88,33 +113,48 @@ def require_file(path: Path) -> None:
 
 def parquet_metadata(path: Path) -> dict[str, str]:
     """Read the key-value metadata of a Parquet file."""
+    require_file(path)
     try:
         return pl.read_parquet_metadata(path)
-    except (pl.exceptions.PolarsError, OSError) as error:
+    except UNREADABLE as error:
         raise LogFormatError(f"{path}: not a Parquet file ({_reason(error)})") from error
 
 
 def _parquet(path: Path) -> pl.DataFrame:
     try:
-        return pl.read_parquet(path)
-    except (pl.exceptions.PolarsError, OSError) as error:
+        # A name such as `a[1].parquet` is no pattern, and a folder `task=x` no column.
+        return pl.read_parquet(path, glob=False, hive_partitioning=False)
+    except UNREADABLE as error:
         raise LogFormatError(f"{path}: not a Parquet file ({_reason(error)})") from error
 
 
-def _csv(path: Path, separator: str) -> Table:
-    _text(path)
+def _separated(path: Path, separator: str) -> Table:
+    """Read separated text by Python's reader, which knows the line of every row."""
+    reader = csv.reader(io.StringIO(_text(path), newline=""), delimiter=separator, skipinitialspace=True)
+    rows: list[list[str]] = []
+    lines: list[int] = []
+    started = 1
     try:
-        frame = pl.read_csv(path, separator=separator, infer_schema_length=None)
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise LogFormatError(f"{path}: not a CSV table ({_reason(error)})") from error
-    return Table(frame, Place(str(path), range(2, frame.height + 2)))
-
-
-def _frame(records: list[dict[str, Any]], place: Place) -> pl.DataFrame:
-    try:
-        return pl.from_dicts(records, infer_schema_length=None)
-    except (pl.exceptions.PolarsError, TypeError, OverflowError) as error:
-        raise LogFormatError(f"{place.source}: the rows do not form a table ({_reason(error)})") from error
+        for row in reader:
+            if len(row) > 1 or "".join(row).strip():  # else a blank line
+                rows.append(row)
+                lines.append(started)
+            started = reader.line_num + 1
+    except csv.Error as error:
+        raise LogFormatError(f"{path}:{reader.line_num}: not a table ({_reason(error)})") from error
+    names = [name.strip() for name in rows[0]] if rows else []
+    if twice := [name for k, name in enumerate(names) if name in names[:k]]:
+        raise LogFormatError(f"{path}:{lines[0]}: column {twice[0]!r} appears twice")
+    for row, line in zip(rows, lines, strict=True):
+        if len(row) != len(names):
+            raise LogFormatError(
+                f"{path}:{line}: {len(row)} fields, expected {len(names)} as in the first line"
+            )
+    cells = [[row[k] or None for row in rows[1:]] for k in range(len(names))]
+    frame = pl.DataFrame(
+        [pl.Series(name, cell, dtype=pl.String) for name, cell in zip(names, cells, strict=True)]
+    )
+    return Table(frame, Place(str(path), lines[1:]))
 
 
 def _text(path: Path) -> str:
@@ -122,16 +162,31 @@ def _text(path: Path) -> str:
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise LogFormatError(f"{path}: not a text file (byte {error.start} is not UTF-8)") from error
+    except OSError as error:
+        raise LogFormatError(f"{path}: cannot be read ({error.strerror or error})") from error
 
 
-def _whole_json(text: str) -> list[dict[str, Any]] | None:
-    """Parse one JSON document into records, or ``None`` where the text is JSON Lines after all."""
+def _object(text: str) -> dict[str, Any]:
+    value = json.loads(text)
+    if not isinstance(value, dict):
+        raise ValueError(f"{type(value).__name__}, expected an object")
+    return value
+
+
+def _document(path: Path, text: str, first_line: int) -> list[dict[str, Any]]:
+    """Parse one JSON document, an object or an array of objects, that may span lines."""
     try:
         value = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
+    except (ValueError, RecursionError) as error:
+        line = error.lineno if isinstance(error, json.JSONDecodeError) else first_line
+        raise LogFormatError(f"{path}:{line}: not JSON ({_reason(error)})") from error
     rows = value if isinstance(value, list) else [value]
-    return rows if rows and all(isinstance(row, dict) for row in rows) else None
+    for number, row in enumerate(rows):
+        if not isinstance(row, dict):
+            raise LogFormatError(f"{path} row {number}: {type(row).__name__}, expected a JSON object")
+    if not rows:
+        raise LogFormatError(f"{path}: no rows")
+    return rows
 
 
 def _reason(error: BaseException) -> str:

@@ -1,0 +1,63 @@
+"""What a reader hands over: rows under the names of the log, not yet checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from lawfit.cast import typed
+from lawfit.errors import LogFormatError
+from lawfit.place import Place
+from lawfit.schema import BY_NAME
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """Rows of one file.
+
+    Attributes
+    ----------
+    frame
+        Columns under the names of the schema; not all, and not all of its types.
+    place
+        Where each row came from.
+    notes
+        What the reader had to decide, for the user to know.
+    """
+
+    frame: pl.DataFrame
+    place: Place
+    notes: tuple[str, ...] = ()
+
+
+def fill(sheet: Sheet, constants: Mapping[str, Any]) -> Sheet:
+    """Give every row the value of ``constants`` where the file holds none.
+
+    Raises
+    ------
+    LogFormatError
+        The file holds another value: a constant never overrides what was measured.
+    """
+    frame = sheet.frame
+    for name, value in constants.items():
+        dtype = BY_NAME[name].dtype
+        filled = pl.repeat(value, frame.height, dtype=dtype, eager=True).alias(name)
+        if name in frame.columns:
+            held = typed(frame[name], dtype, sheet.place)
+            at = _first_difference(held, value)
+            if at is not None:
+                where = sheet.place.of(at)
+                raise LogFormatError(f"--set {name}={value}, but the file holds {held[at]!r} ({where})")
+            filled = held.fill_null(value)
+        frame = frame.with_columns(filled)
+    return Sheet(frame, sheet.place, sheet.notes)
+
+
+def _first_difference(held: pl.Series, value: Any) -> int | None:
+    # A float32 of the file is not the float64 that the user typed.
+    far = (held - value).abs() > 1e-6 * max(1.0, abs(value)) if held.dtype.is_float() else held != value
+    rows = far.fill_null(False).arg_true()
+    return int(rows[0]) if len(rows) else None

@@ -1,0 +1,125 @@
+"""Policies: from candidates to the tree that is verified, with the state that one request carries."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from policy.acceptance import Acceptance
+from policy.build import best_first
+from policy.candidates import Candidates
+from policy.cost import CostTable
+from policy.sizing import Size, choose
+from policy.tree import DraftTree
+
+
+@dataclass(frozen=True, eq=False)
+class Decision:
+    """What a policy chose for one round, with its expectation where it has one."""
+
+    tree: DraftTree
+    expected: Size | None = None
+
+
+class Controller(Protocol):
+    """The policy's state for one request."""
+
+    def decide(self, candidates: Candidates, prev_entropy: float) -> Decision:
+        """Choose the tree of the coming round from what is known before verification."""
+        ...
+
+    def observe(self, decision: Decision, accept_len: int) -> None:
+        """Learn from the round's outcome (bonus excluded)."""
+        ...
+
+
+class Policy(Protocol):
+    """How large every tree is; one controller for each request."""
+
+    def start(self) -> Controller:
+        """Begin a request."""
+        ...
+
+
+@dataclass(frozen=True)
+class FixedBudget:
+    """The same budget every round, by raw draft probability; budget 0 is plain decoding."""
+
+    budget: int
+
+    def start(self) -> Controller:
+        """Begin a request; a fixed budget has no state."""
+        return self
+
+    def decide(self, candidates: Candidates, prev_entropy: float) -> Decision:
+        """Take the first ``budget`` nodes, or as many as the drafter offers."""
+        return Decision(best_first(candidates, candidates.root, self.budget))
+
+    def observe(self, decision: Decision, accept_len: int) -> None:
+        """Learn nothing."""
+
+
+@dataclass(frozen=True)
+class Adaptive:
+    """Size every tree by calibrated acceptance and measured cost.
+
+    Attributes
+    ----------
+    acceptance
+        Fitted on a round log.
+    cost
+        Measured on this machine.
+    memory
+        Rounds over which the long-run token rate forgets.
+    """
+
+    acceptance: Acceptance
+    cost: CostTable
+    memory: float = 64.0
+
+    def start(self) -> Controller:
+        """Begin a request at the rate of plain decoding."""
+        plain_ms = float(self.cost.round_ms[0])
+        return AdaptiveController(self, tokens=_PRIOR_ROUNDS, ms=_PRIOR_ROUNDS * plain_ms)
+
+
+# The rate of a new request is that of plain decoding, held as firmly as this many rounds.
+_PRIOR_ROUNDS = 8.0
+
+
+@dataclass
+class AdaptiveController:
+    """State of one adaptive request: discounted tokens and milliseconds, whose ratio is the long-run rate."""
+
+    policy: Adaptive
+    tokens: float
+    ms: float
+    _keep: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Turn the memory into a discount."""
+        self._keep = 1.0 - 1.0 / self.policy.memory
+
+    @property
+    def rate(self) -> float:
+        """Long-run tokens per ms."""
+        return self.tokens / self.ms
+
+    def decide(self, candidates: Candidates, prev_entropy: float) -> Decision:
+        """Build the calibrated best-first tree once, and keep the prefix that pays."""
+        cost = self.policy.cost
+        calibrated = self.policy.acceptance.calibrate(candidates, prev_entropy)
+        tree = best_first(calibrated, candidates.root, cost.max_budget)
+        size = choose(np.exp(tree.log_score[1:]), cost.times(tree.budget), self.rate)
+        return Decision(tree.prefix(size.budget), size)
+
+    def observe(self, decision: Decision, accept_len: int) -> None:
+        """Update the rate with the round's tokens, bonus included, at the table's price.
+
+        The table's price rather than the clock's: a stalled machine should not change what is drafted.
+        """
+        spent = decision.expected.round_ms if decision.expected else float(self.policy.cost.round_ms[0])
+        self.tokens = self._keep * self.tokens + accept_len + 1
+        self.ms = self._keep * self.ms + spent

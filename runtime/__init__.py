@@ -1,0 +1,1 @@
+"""runtime: draft, verify and commit on a frozen target, without changing its output."""

@@ -1,0 +1,123 @@
+"""`lawfit generate`."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lawfit.cli.console import note, print_json
+from lawfit.errors import LawfitError
+from runtime.cli.options import AsJson, Device, Dtype, NewTokens, PromptFile, TargetFolder, require_runtime
+
+if TYPE_CHECKING:
+    from runtime.engine import Engine
+    from runtime.prompts import Prompt
+    from runtime.recorder import Recorder
+
+
+def generate(
+    text: Annotated[str | None, typer.Argument(help="One prompt; or give a file with --prompts.")] = None,
+    prompts: PromptFile = None,
+    budget: Annotated[int, typer.Option(min=0, max=64, help="Draft nodes a round; 0 is plain decoding.")] = 8,
+    adaptive: Annotated[
+        Path | None,
+        typer.Option(help="Size every tree by the law fitted on this round log, and by cost measured here."),
+    ] = None,
+    log: Annotated[Path | None, typer.Option(help="Append every round to this .parquet round log.")] = None,
+    max_new_tokens: NewTokens = 128,
+    target: TargetFolder = None,
+    dtype: Dtype = "fp32",
+    device: Device = "auto",
+    as_json: AsJson = False,
+) -> None:
+    """Decode prompts with draft trees; the text is the target's own greedy output.
+
+    Text goes to stdout, a summary of rounds and speed to stderr.
+
+    Examples:
+
+      lawfit generate "Repeat word for word: the cat sat on the mat."
+
+      lawfit generate --prompts data/prompts.jsonl --adaptive data/rounds.parquet --log my-rounds.parquet
+    """
+    require_runtime()
+    from lawfit.readers import read_rounds
+    from runtime.drafters.ngram import NgramDrafter
+    from runtime.engine import Engine
+    from runtime.prompts import Prompt, load_prompts
+    from runtime.recorder import Recorder
+    from runtime.setup import ENGINE, load_target, make_policy
+
+    if (text is None) == (prompts is None):
+        raise LawfitError("give one prompt as text, or a file with --prompts")
+    chosen = [Prompt("prompt", "prompt", text)] if text is not None else load_prompts(prompts)
+    fitted_on = read_rounds([adaptive]) if adaptive else None
+    loaded = load_target(target, dtype, device)
+    engine = Engine(loaded, NgramDrafter(), make_policy(loaded, budget, fitted_on))
+    keys = {"engine": ENGINE, "target": loaded.name, "drafter": engine.drafter.name, "temperature": 0.0}
+    with Recorder(log, keys) if log else nullcontext() as recorder:
+        results = []
+        for prompt in chosen:
+            if not as_json and len(chosen) > 1:
+                print(f"\n## {prompt.prompt_id} ({prompt.task})", flush=True)
+            results.append(_decode(engine, prompt, max_new_tokens, recorder, show=not as_json))
+    if as_json:
+        print_json(results)
+    _summary(results, log)
+
+
+def _decode(
+    engine: Engine, prompt: Prompt, max_new_tokens: int, recorder: Recorder | None, *, show: bool
+) -> dict[str, Any]:
+    """Decode one prompt, streaming its text; return what `--json` reports of it."""
+    target = engine.target
+    request = engine.start(target.encode(prompt.text), max_new_tokens)
+    keys = {"request_id": prompt.prompt_id, "prompt_id": prompt.prompt_id, "task": prompt.task}
+    rounds, speculated, elapsed, shown = 0, 0, 0.0, ""
+    for done in engine.rounds(request):
+        rounds, elapsed = rounds + 1, elapsed + done.times.round_ms
+        speculated += done.decision.tree.budget > 0
+        if recorder is not None:
+            recorder.record({**keys, **done.row()})
+        if show:
+            shown = _stream(target.decode(request.output), shown)
+    text = target.decode(request.output)
+    if show:
+        print(text[len(shown) :], flush=True)
+    decoded = len(request.output) - 1
+    return {
+        **{name: keys[name] for name in ("prompt_id", "task")},
+        "text": text,
+        "tokens": request.output,
+        "rounds": rounds,
+        "tau": decoded / rounds if rounds else None,
+        "speculated": speculated / rounds if rounds else None,
+        "decode_ms": elapsed,
+    }
+
+
+def _stream(text: str, shown: str) -> str:
+    """Print what is new of ``text``, holding back a character that is not whole yet."""
+    whole = text.rstrip("\ufffd")
+    if not whole.startswith(shown):
+        return shown
+    sys.stdout.write(whole[len(shown) :])
+    sys.stdout.flush()
+    return whole
+
+
+def _summary(results: list[dict[str, Any]], log: Path | None) -> None:
+    tokens = sum(len(result["tokens"]) - 1 for result in results)
+    rounds = sum(result["rounds"] for result in results)
+    seconds = sum(result["decode_ms"] for result in results) / 1e3
+    if rounds:
+        note(
+            f"{len(results)} prompts, {tokens} tokens in {rounds} rounds: tau {tokens / rounds:.2f}, "
+            f"{tokens / seconds:.1f} tokens/s decoding"
+        )
+    if log:
+        note(f"rounds appended to {log}")

@@ -1,0 +1,20 @@
+"""No drafter: plain decoding."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from policy.candidates import Candidates
+
+
+@dataclass(frozen=True)
+class NoDrafter:
+    """Offers nothing."""
+
+    name: str = "none"
+    max_nodes: int = 0
+
+    def propose(self, tokens: Sequence[int], max_depth: int) -> Candidates:
+        """Offer the root alone."""
+        return Candidates.none(int(tokens[-1]))

@@ -1,0 +1,92 @@
+"""The decoding loop: draft, size, verify, walk, commit, record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+
+from policy.controller import Controller, Policy
+from runtime.commit import commit
+from runtime.drafters import Drafter
+from runtime.errors import TargetError
+from runtime.request import Request
+from runtime.round import Round, Times
+from runtime.target import Target
+from runtime.verify import entropy, verify
+from runtime.walk import walk
+
+Record = Callable[[Round], None]
+
+
+@dataclass(frozen=True)
+class Engine:
+    """Decodes greedily on a frozen target; the output is the target's own, whatever is drafted."""
+
+    target: Target
+    drafter: Drafter
+    policy: Policy
+
+    def generate(self, prompt: Sequence[int], max_new_tokens: int, record: Record | None = None) -> list[int]:
+        """Decode one prompt to the end; return the output tokens. ``record`` receives every round."""
+        request = self.start(prompt, max_new_tokens)
+        for round in self.rounds(request):
+            if record is not None:
+                record(round)
+        return request.output
+
+    def rounds(self, request: Request) -> Iterator[Round]:
+        """Carry a started request to its end, one round at a time."""
+        controller = self.policy.start()
+        number = 0
+        while not request.done:
+            yield self.step(request, controller, number)
+            number += 1
+
+    def step(self, request: Request, controller: Controller, number: int) -> Round:
+        """Run one round: one draft, one tree, one target pass, one commit."""
+        position, context, prev_entropy = len(request.output) - 1, request.cache.committed, request.prev_entropy
+        t0 = perf_counter()
+        candidates = self.drafter.propose(request.tokens, request.remaining)
+        t1 = perf_counter()
+        decision = controller.decide(candidates, prev_entropy)
+        t2 = perf_counter()
+        verified = verify(self.target, request.cache, decision.tree)
+        t3 = perf_counter()
+        outcome = walk(decision.tree, verified.choices, request.remaining, self.target.eos)
+        commit(request, decision.tree, outcome, verified.entropy(outcome.rows[-1]), self.target.eos)
+        controller.observe(decision, outcome.accept_len)
+        t4 = perf_counter()
+        times = Times(*(1e3 * (b - a) for a, b in ((t0, t1), (t1, t2), (t2, t3), (t3, t4))))
+        root_entropy = verified.entropy(0)
+        return Round(
+            number, position, context, candidates, decision, outcome, root_entropy, prev_entropy, times
+        )
+
+    def start(self, prompt: Sequence[int], max_new_tokens: int) -> Request:
+        """Prefill a prompt and emit its first token, the first root.
+
+        Raises
+        ------
+        TargetError
+            The prompt is empty, holds a token outside the vocabulary, or does not fit the model's context.
+        """
+        self._check(prompt, max_new_tokens)
+        tokens = list(prompt)
+        cache = self.target.new_cache(len(tokens) + max_new_tokens + self.drafter.max_nodes + 1)
+        logits = self.target.prefill(tokens, cache)
+        root = int(logits.argmax())
+        request = Request([*tokens, root], len(tokens), max_new_tokens, cache, entropy(logits))
+        request.ended = root in self.target.eos
+        return request
+
+    def _check(self, prompt: Sequence[int], max_new_tokens: int) -> None:
+        if not prompt:
+            raise TargetError("the prompt is empty, expected at least one token")
+        if max_new_tokens < 1:
+            raise TargetError(f"max_new_tokens is {max_new_tokens}, expected at least 1")
+        if not 0 <= min(prompt) <= max(prompt) < self.target.vocabulary:
+            raise TargetError(f"prompt tokens reach {max(prompt)}, the vocabulary has {self.target.vocabulary}")
+        if len(prompt) + max_new_tokens > self.target.max_context:
+            wanted = f"{len(prompt)} prompt tokens and {max_new_tokens} new ones"
+            raise TargetError(f"{wanted} exceed the target's context of {self.target.max_context}")

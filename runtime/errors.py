@@ -1,0 +1,11 @@
+"""Errors of the runtime."""
+
+from lawfit.errors import LawfitError
+
+
+class TargetError(LawfitError):
+    """A folder holds no usable target model, or the runtime's packages are absent."""
+
+
+class CommitError(LawfitError):
+    """A commit would publish rows that verification did not produce."""

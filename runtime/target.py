@@ -1,0 +1,171 @@
+"""The frozen target: a Hugging Face causal language model behind four calls."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
+from transformers.utils import logging as transformers_logging
+
+from runtime.cache import RowCache
+from runtime.errors import TargetError
+from runtime.pack import Packed, pack_text
+from runtime.packed import pack_weights
+
+DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
+_ATTENTION = {"full_attention", "sliding_attention"}
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """A frozen causal language model with its tokenizer.
+
+    Attributes
+    ----------
+    model, tokenizer
+        As transformers loads them; the weights are never changed.
+    name
+        For logs.
+    eos : frozenset of int
+        Tokens that end a request.
+    """
+
+    model: Any
+    tokenizer: Any
+    name: str
+    eos: frozenset[int]
+
+    @classmethod
+    def load(cls, folder: Path, dtype: str = "fp32", device: str = "cpu") -> Target:
+        """Load a local Hugging Face folder.
+
+        Raises
+        ------
+        TargetError
+            The folder is absent, holds no configuration, weights or tokenizer, or its attention cannot be rolled back.
+        """
+        if dtype not in DTYPES:
+            raise TargetError(f"dtype {dtype!r}, expected {' or '.join(DTYPES)}")
+        _check_folder(folder)
+        transformers_logging.disable_progress_bar()
+        transformers_logging.set_verbosity_error()
+        try:
+            model, found = AutoModelForCausalLM.from_pretrained(
+                folder, dtype=DTYPES[dtype], local_files_only=True, output_loading_info=True
+            )
+            tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+            model.to(device)
+        except Exception as error:
+            # transformers raises many kinds for a broken folder; one line names the folder and the first cause.
+            reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+            raise TargetError(f"{folder}: not a loadable target ({reason[:200]})") from error
+        # transformers fills what a file lacks with random numbers and goes on; the output would be noise.
+        if missing := sorted(found["missing_keys"]):
+            raise TargetError(f"{folder}: the weights lack {len(missing)} tensors of the model, such as {missing[0]}")
+        return cls.wrap(model, tokenizer, name=folder.resolve().name)
+
+    @classmethod
+    def wrap(cls, model: Any, tokenizer: Any = None, name: str = "model") -> Target:
+        """Freeze a model that is already in memory."""
+        kinds = set(getattr(model.config, "layer_types", None) or {"full_attention"})
+        if not kinds <= _ATTENTION:
+            raise TargetError(f"{name}: layers {sorted(kinds - _ATTENTION)} keep a state that cannot be rolled back")
+        model.eval().requires_grad_(False)
+        pack_weights(model)
+        ends = model.generation_config.eos_token_id if model.generation_config else None
+        ends = model.config.eos_token_id if ends is None else ends
+        return cls(model, tokenizer, name, frozenset([ends] if isinstance(ends, int) else ends or ()))
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return torch.device(self.model.device)
+
+    @property
+    def dtype(self) -> str:
+        """Name of the weights' type."""
+        return next((name for name, dtype in DTYPES.items() if dtype == self.model.dtype), str(self.model.dtype))
+
+    @property
+    def max_context(self) -> int:
+        """Most rows that the positions of the model cover."""
+        return int(getattr(self.model.config, "max_position_embeddings", 1 << 20))
+
+    @property
+    def vocabulary(self) -> int:
+        """Size of the output vocabulary."""
+        return int(self.model.config.vocab_size)
+
+    def encode(self, prompt: str) -> list[int]:
+        """Tokenize a user message with the chat template, or as plain text where the target has none."""
+        if self.tokenizer is None:
+            raise TargetError(f"{self.name}: no tokenizer, expected token ids")
+        if self.tokenizer.chat_template:
+            message = [{"role": "user", "content": prompt}]
+            return list(self.tokenizer.apply_chat_template(message, add_generation_prompt=True, return_dict=False))
+        return list(self.tokenizer(prompt)["input_ids"])
+
+    def decode(self, tokens: list[int]) -> str:
+        """Turn output tokens into text."""
+        return str(self.tokenizer.decode(tokens, skip_special_tokens=True))
+
+    def new_cache(self, capacity: int) -> RowCache:
+        """Make an empty cache for ``capacity`` rows."""
+        return RowCache(int(self.model.config.num_hidden_layers), capacity)
+
+    @torch.inference_mode()
+    def prefill(self, tokens: list[int], cache: RowCache) -> torch.Tensor:
+        """Feed and commit text; return the logits of its last row (V,), fp32."""
+        packed = pack_text(tokens, cache.committed, self.device)
+        logits = self._forward(packed, cache, logits_to_keep=1)
+        cache.commit(list(range(len(tokens))))
+        return logits[-1]
+
+    @torch.inference_mode()
+    def verify(self, packed: Packed, cache: RowCache) -> torch.Tensor:
+        """Feed the rows of a tree provisionally; return their logits (N+1, V), fp32."""
+        return self._forward(packed, cache, logits_to_keep=0)
+
+    def _forward(self, packed: Packed, cache: RowCache, logits_to_keep: int) -> torch.Tensor:
+        output = self.model(
+            packed.tokens,
+            attention_mask=self._mask(packed),
+            position_ids=packed.positions,
+            cache=cache,
+            use_cache=True,
+            logits_to_keep=logits_to_keep,
+        )
+        return output.logits[0].float()
+
+    def _mask(self, packed: Packed) -> Any:
+        """Give one mask, or one for each kind of attention where the model has sliding layers."""
+        kinds = set(getattr(self.model.config, "layer_types", None) or ())
+        if "sliding_attention" not in kinds:
+            return packed.mask
+        # The key of a context row sits at its own index; the keys of the tree sit at their depth positions.
+        mask = packed.mask
+        query = packed.positions[0]
+        if mask is None:
+            mask = torch.ones(1, 1, 1, int(query[0]) + 1, dtype=torch.bool, device=query.device)
+        context = mask.shape[-1] - len(query)
+        keys = torch.cat([torch.arange(context, device=query.device), query])
+        near = query[:, None] - keys[None, :] < int(self.model.config.sliding_window)
+        return {"full_attention": mask, "sliding_attention": mask & near[None, None]}
+
+
+def _check_folder(folder: Path) -> None:
+    """Name what a target folder lacks before transformers looks for it elsewhere."""
+    if not folder.is_dir():
+        raise TargetError(f"{folder}: no such folder, expected a Hugging Face model folder")
+    if not (folder / "config.json").is_file():
+        raise TargetError(f"{folder}: no config.json, expected a Hugging Face model folder")
+    if not any(folder.glob("*.safetensors")):
+        raise TargetError(f"{folder}: no *.safetensors weights, expected a Hugging Face model folder with weights")
+    try:
+        AutoConfig.from_pretrained(folder, local_files_only=True)
+    except Exception as error:
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise TargetError(f"{folder}: config.json is not usable ({reason[:200]})") from error

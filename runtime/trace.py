@@ -1,0 +1,85 @@
+"""Tracing: draft from every position of the target's own output."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from policy.build import best_first
+from policy.candidates import Candidates
+from policy.controller import FixedBudget
+from policy.tree import DraftTree
+from runtime.drafters import Drafter
+from runtime.drafters.none import NoDrafter
+from runtime.engine import Engine
+from runtime.round import draft_columns
+from runtime.target import Target
+
+
+def trace_request(
+    target: Target, drafter: Drafter, prompt: Sequence[int], max_new_tokens: int
+) -> list[dict[str, Any]]:
+    """Decode ``prompt`` plainly, and draft behind every output token but the last.
+
+    Returns
+    -------
+    list of dict
+        One row of `lawfit.trace.Trace` per position: the token there is the root, and what follows it in the output
+        decides which candidates are accepted. A run that reaches the end of the output is truncated.
+    """
+    output, entropies = decode(target, prompt, max_new_tokens)
+    rows = []
+    for position in range(len(output) - 1):
+        candidates = drafter.propose([*prompt, *output[: position + 1]], max_new_tokens - position - 1)
+        tree = best_first(candidates, candidates.root, drafter.max_nodes)
+        where = {
+            "round": position,
+            "position": position,
+            "context_len": len(prompt) + position,
+            "root_entropy": entropies[position + 1],
+            "prev_entropy": entropies[position],
+        }
+        rows.append({**where, **trace_columns(candidates, tree, output[position + 1 :])})
+    return rows
+
+
+def trace_columns(candidates: Candidates, tree: DraftTree, future: Sequence[int]) -> dict[str, Any]:
+    """Score one draft against the target's own continuation ``future`` (at least one token)."""
+    path: list[int] = []
+    for token in future:
+        child = tree.children[path[-1] if path else 0].get(token)
+        if child is None:
+            break
+        path.append(child)
+    on_path = np.isin(np.arange(1, tree.rows), path)
+    return {
+        **draft_columns(candidates, tree, path),
+        "truncated": len(path) == len(future),
+        "origin": "trace",
+        "parent": tree.parent[1:].tolist(),
+        "depth": tree.depth[1:].tolist(),
+        "rank": _sibling_ranks(tree),
+        "draft_logprob": (tree.log_score[1:] - tree.log_score[tree.parent[1:]]).tolist(),
+        "on_path": on_path.tolist(),
+    }
+
+
+def decode(target: Target, prompt: Sequence[int], max_new_tokens: int) -> tuple[list[int], list[float]]:
+    """Decode plainly: output tokens, and the entropy of the row that produced each, nats."""
+    engine = Engine(target, NoDrafter(), FixedBudget(0))
+    request = engine.start(prompt, max_new_tokens)
+    entropies = [request.prev_entropy]
+    entropies.extend(request.prev_entropy for _ in engine.rounds(request))
+    return request.output, entropies
+
+
+def _sibling_ranks(tree: DraftTree) -> list[int]:
+    """0-based order of every node among its siblings."""
+    seen = [0] * tree.rows
+    ranks = []
+    for parent in tree.parent[1:].tolist():
+        ranks.append(seen[parent])
+        seen[parent] += 1
+    return ranks

@@ -1,0 +1,46 @@
+"""One target pass over a draft tree."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from policy.tree import DraftTree
+from runtime.cache import RowCache
+from runtime.pack import pack
+from runtime.target import Target
+
+
+@dataclass(frozen=True, eq=False)
+class Verification:
+    """The target's rows for one tree.
+
+    Attributes
+    ----------
+    logits : (N+1, V) float32
+        Row i is the next-token row after the path to node i.
+    choices : list of int, N+1
+        Greedy token of every row.
+    """
+
+    logits: torch.Tensor
+    choices: list[int]
+
+    def entropy(self, row: int) -> float:
+        """Entropy of one row, nats."""
+        return entropy(self.logits[row])
+
+
+def verify(target: Target, cache: RowCache, tree: DraftTree) -> Verification:
+    """Feed the tree provisionally behind the committed rows."""
+    logits = target.verify(pack(tree, cache.committed, target.device), cache)
+    return Verification(logits, logits.argmax(-1).tolist())
+
+
+def entropy(logits: torch.Tensor) -> float:
+    """Entropy of softmax(``logits``) (V,), nats."""
+    log_probs = torch.log_softmax(logits.float(), dim=-1)
+    # A token of probability 0 adds nothing; 0 * -inf would add NaN.
+    terms = log_probs.exp() * log_probs.clamp_min(-1e4)
+    return max(0.0, -float(terms.sum()))

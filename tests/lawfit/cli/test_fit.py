@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from lawfit import AffineLogit, FitError, Law, LogFormatError, NotIdentified, RoundLog
+from lawfit.cli import fit
+from lawfit.readers import own
+
+KEYS = ["group", "law", "method", "n", "prompts", "horizon", "mean_accept_len", "params", "se", "cluster_se"]
+KEYS += ["log_likelihood", "curve_r2", "round_r2"]
+
+
+@pytest.fixture
+def rounds(synthetic: RoundLog, tmp_path: Path) -> Path:
+    path = tmp_path / "rounds.parquet"
+    task = pl.when(pl.col("round") < 450).then(pl.lit("../x")).otherwise(pl.lit("[red]"))
+    own.write(RoundLog.from_frame(synthetic.frame.with_columns(task=task)), path)
+    return path
+
+
+def invoke(*arguments: object) -> Any:
+    app = typer.Typer()
+    app.callback()(lambda: None)
+    fit.register(app)
+    result = CliRunner().invoke(app, ["fit", *map(str, arguments)])
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+def test_json_holds_the_fit(rounds: Path) -> None:
+    (record,) = json.loads(invoke(rounds, "--json").stdout)["fits"]
+    law = AffineLogit.fit(own.read(rounds))
+    assert list(record)[: len(KEYS)] == KEYS
+    assert record["params"] == {"b0": law.b0, "b1": law.b1}
+    assert law.fitted is not None
+    assert record["cluster_se"] == law.fitted.cluster_se
+    assert (record["group"], record["n"], record["prompts"], record["horizon"]) == ("all", 900, 30, 8)
+
+
+def test_every_law_and_group_has_its_entry(rounds: Path) -> None:
+    fits = json.loads(invoke(rounds, "--json", "--law", "all", "--by", "task").stdout)["fits"]
+    names = [
+        (group, law) for group in ("../x", "[red]") for law in ("affine", "isotonic", "geometric", "hazard")
+    ]
+    assert [(entry["group"], entry["law"]) for entry in fits] == names
+    assert sum(entry["n"] for entry in fits if entry["law"] == "affine") == 900
+
+
+def test_what_is_not_identified_is_listed_beside_the_fits(rounds: Path) -> None:
+    result = invoke(rounds, "--json", "--law", "all", "--method", "ls-rounds")
+    fits = {entry["law"]: entry for entry in json.loads(result.stdout)["fits"]}
+    assert "not_identified" not in fits["affine"]
+    assert "means do not determine" in fits["hazard"]["not_identified"]
+    assert set(KEYS) <= set(fits["hazard"])
+    assert "hazard is not identified" in result.stderr
+
+
+def test_when_nothing_is_identified_the_reason_is_the_error(rounds: Path, tmp_path: Path) -> None:
+    with pytest.raises(NotIdentified, match="means do not determine"):
+        invoke(rounds, "--law", "hazard", "--method", "ls-rounds", "-o", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_table_names_the_coefficients_and_takes_groups_as_text(rounds: Path) -> None:
+    text = invoke(rounds, "--law", "all", "--by", "task").stdout
+    for word in ("b0", "[red]", "../x", "isotonic", "match_prob", "curve R²"):
+        assert word in text
+
+
+def test_notes_go_to_stderr(tmp_path: Path) -> None:
+    path = tmp_path / "rounds.jsonl"
+    frame = pl.DataFrame(
+        {"accept_len": [0, 1, 3, 2], "horizon": [4] * 4, "root_entropy": [1.0, 0.5, None, 0.7]}
+    )
+    own.write(RoundLog.from_frame(frame), path)
+    result = invoke(path, "--law", "all", "--json")
+    assert "1 of 4 rounds have no root_entropy and were left out" in result.stderr
+    assert "truncated is not known in 4 of 4 rows" in result.stderr
+    assert json.loads(result.stdout)
+
+
+def test_output_stays_in_its_folder_whatever_the_group(rounds: Path, tmp_path: Path) -> None:
+    out = tmp_path / "deep" / "out"
+    invoke(rounds, "--law", "all", "--by", "task", "-o", out)
+    assert {path.name for path in tmp_path.iterdir()} == {"rounds.parquet", "deep"}
+    folders = sorted(path for path in out.iterdir())
+    assert len(folders) == 2
+    for folder in folders:
+        names = {path.name for path in folder.iterdir()}
+        laws = {"affine.json", "isotonic.json", "geometric.json", "hazard.json"}
+        assert names == {*laws, "curve.png", "survival.png"}
+        assert (folder / "curve.png").read_bytes().startswith(b"\x89PNG")
+        for law in laws:
+            assert Law.from_json((folder / law).read_text()).fitted is not None
+
+
+def test_a_log_without_entropy_has_no_curve(tmp_path: Path) -> None:
+    path, out = tmp_path / "rounds.parquet", tmp_path / "out"
+    own.write(RoundLog.from_frame(pl.DataFrame({"accept_len": [0, 1, 4], "horizon": [4] * 3})), path)
+    invoke(path, "--law", "all", "-o", out)
+    assert {file.name for file in out.iterdir()} == {"geometric.json", "hazard.json", "survival.png"}
+
+
+def test_safe_names_are_unlike_for_unlike_groups() -> None:
+    groups = ["a/b", "a_b", "a.b", "..", ".", "", "../x", "é", "è", "a" * 300, "a" * 301]
+    names = [fit.safe_name(group) for group in groups]
+    assert len(set(names)) == len(groups)
+    assert all(name.strip(".") and "/" not in name and len(name) < 100 for name in names)
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "error"),
+    [
+        ("--law", "cubic", FitError),
+        ("--method", "guess", FitError),
+        ("--mean", "median", FitError),
+        ("--last-round", "skip", FitError),
+        ("--signal", "noise", FitError),
+        ("--mean", "capped", FitError),
+        ("--by", "colour", LogFormatError),
+    ],
+)
+def test_a_wrong_option_is_one_clear_error(
+    option: str, value: str, error: type[Exception], rounds: Path
+) -> None:
+    with pytest.raises(error, match=value):
+        invoke(rounds, option, value)
+
+
+def test_humaneval_reference_through_the_command(humaneval: RoundLog, tmp_path: Path) -> None:
+    path = tmp_path / "rounds.parquet"
+    own.write(humaneval, path)
+    (record,) = json.loads(invoke(path, "--json", "--last-round", "drop").stdout)["fits"]
+    assert record["n"] == 54798
+    assert record["params"] == pytest.approx({"b0": 1.500284, "b1": 1.145272}, abs=1e-4)
+    assert record["cluster_se"] == pytest.approx({"b0": 0.0249, "b1": 0.0173}, abs=2e-3)

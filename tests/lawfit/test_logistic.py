@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import statsmodels.api as sm
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lawfit import FitError, NotIdentified
+from lawfit.logistic import fit_logistic
+
+RNG = np.random.default_rng(11)
+N = 300
+X = np.column_stack([np.ones(N), RNG.normal(size=N), RNG.exponential(size=N)])
+TRIALS = RNG.integers(0, 7, N)
+SUCCESSES = RNG.binomial(TRIALS, 1 / (1 + np.exp(-(X @ [0.4, -0.8, 0.5]))))
+CLUSTER = RNG.integers(0, 25, N)
+
+
+def expanded(x: np.ndarray, successes: np.ndarray, trials: np.ndarray, cluster: np.ndarray) -> Any:
+    rows = np.repeat(np.arange(len(x)), trials)
+    within = np.concatenate([np.arange(t) for t in trials])
+    model = sm.GLM((within < successes[rows]).astype(float), x[rows], family=sm.families.Binomial())
+    plain = model.fit(tol=1e-14, maxiter=200)
+    return plain, model.fit(tol=1e-14, maxiter=200, cov_type="cluster", cov_kwds={"groups": cluster[rows]})
+
+
+def test_it_equals_the_glm_on_expanded_trials_with_its_cluster_covariance() -> None:
+    fit = fit_logistic(X, SUCCESSES, TRIALS, cluster=CLUSTER)
+    plain, robust = expanded(X, SUCCESSES, TRIALS, CLUSTER)
+    assert fit.coef == pytest.approx(plain.params, abs=1e-10)
+    assert fit.covariance == pytest.approx(plain.cov_params(), abs=1e-10)
+    assert fit.cluster_covariance == pytest.approx(robust.cov_params(), abs=1e-9)
+    assert fit.log_likelihood == pytest.approx(plain.llf, abs=1e-8)
+    assert fit.converged
+
+
+def test_a_weight_stands_for_repeated_rows() -> None:
+    weight = RNG.integers(1, 4, N)
+    rows = np.repeat(np.arange(N), weight)
+    once = fit_logistic(X, SUCCESSES, TRIALS, weight=weight, cluster=CLUSTER)
+    repeated = fit_logistic(X[rows], SUCCESSES[rows], TRIALS[rows], cluster=CLUSTER[rows])
+    assert once.coef == pytest.approx(repeated.coef, abs=1e-12)
+    assert once.covariance == pytest.approx(repeated.covariance, abs=1e-14)
+    assert once.cluster_covariance == pytest.approx(repeated.cluster_covariance, abs=1e-13)
+    assert once.log_likelihood == pytest.approx(repeated.log_likelihood)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.floats(-12, 12), st.floats(-1e3, 1e3))
+def test_scaling_and_shifting_a_feature_changes_its_coefficient_only(power: float, shift: float) -> None:
+    scale = 10.0**power
+    moved = X.copy()
+    moved[:, 1] = scale * (X[:, 1] + shift)
+    base, fit = fit_logistic(X, SUCCESSES, TRIALS), fit_logistic(moved, SUCCESSES, TRIALS)
+    assert fit.log_likelihood == pytest.approx(base.log_likelihood, rel=1e-9)
+    assert fit.coef[1] * scale == pytest.approx(base.coef[1], rel=1e-6)
+
+
+def test_far_outliers_do_not_throw_the_newton_steps() -> None:
+    x = np.column_stack([np.ones(6), [0.0, 0.1, 0.2, 0.3, 5000.0, -8000.0]])
+    fit = fit_logistic(x, [1, 0, 1, 0, 1, 1], [1, 1, 1, 1, 1, 1])
+    assert fit.converged
+    gradient = x.T @ (np.array([1, 0, 1, 0, 1, 1]) - 1 / (1 + np.exp(-(x @ fit.coef))))
+    assert np.abs(gradient / np.abs(x).max(axis=0)).max() < 1e-9
+
+
+H = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6])
+ONE = np.ones(6)
+
+
+@pytest.mark.parametrize(
+    ("successes", "message"),
+    [
+        ([1, 1, 1, 1, 1, 1], "at infinity: every trial succeeded"),
+        ([0, 0, 0, 0, 0, 0], "at infinity: every trial failed"),
+        ([1, 1, 1, 0, 0, 0], "H splits the outcomes: successes have 0.3 or less, failures 0.4 or more"),
+        ([0, 0, 1, 1, 1, 1], "H splits the outcomes: failures have 0.2 or less, successes 0.3 or more"),
+    ],
+)
+def test_separated_outcomes_have_no_estimate(successes: list[int], message: str) -> None:
+    with pytest.raises(NotIdentified, match=message):
+        fit_logistic(np.column_stack([ONE, H]), successes, ONE, names=("one", "H"))
+
+
+def test_outcomes_that_touch_at_one_value_are_separated_and_overlapping_ones_are_not() -> None:
+    touching = np.array([0.1, 0.2, 0.3, 0.3, 0.5, 0.6])
+    with pytest.raises(NotIdentified, match="splits"):
+        fit_logistic(np.column_stack([ONE, touching]), [1, 1, 1, 0, 0, 0], ONE)
+    overlap = fit_logistic(np.column_stack([ONE, H]), [1, 1, 0, 1, 0, 0], ONE)
+    assert overlap.converged
+    assert np.abs(overlap.coef).max() < 50
+
+
+def test_separation_by_a_combination_of_features_is_found() -> None:
+    x = np.column_stack([np.ones(60), RNG.normal(size=(60, 2))])
+    hit = (x[:, 1] + x[:, 2] > 0.1).astype(int)
+    with pytest.raises(NotIdentified, match="a combination of the features"):
+        fit_logistic(x, hit, np.ones(60))
+    # Quasi-complete: a category in which every trial succeeded.
+    category = np.column_stack([x, (np.arange(60) < 5)])
+    random = RNG.integers(0, 2, 60)
+    random[:5] = 1
+    with pytest.raises(NotIdentified, match="a combination of the features"):
+        fit_logistic(category, random, np.ones(60))
+
+
+def test_large_log_odds_alone_are_no_separation() -> None:
+    x = np.column_stack([np.ones(4), [-1.0, 0.0, 0.0, 40.0], [0.0, 0.0, 1.0, 0.5]])
+    fit = fit_logistic(x, [50, 50, 40, 99], [100, 90, 100, 99])
+    assert fit.converged
+
+
+def test_a_constant_or_repeated_feature_is_named() -> None:
+    with pytest.raises(NotIdentified, match="H does not vary"):
+        fit_logistic(np.column_stack([ONE, np.full(6, 0.7)]), [1, 0, 1, 0, 1, 0], ONE, names=("one", "H"))
+    with pytest.raises(NotIdentified, match="x2 does not vary"):
+        fit_logistic(np.column_stack([ONE, H, 3 * H + 1]), [1, 0, 1, 0, 1, 0], ONE)
+    with pytest.raises(NotIdentified, match="2 rows cannot identify 3"):
+        fit_logistic(X[:2], [1, 0], [1, 1])
+
+
+@pytest.mark.parametrize(
+    ("successes", "trials"), [([2.0], [1.0]), ([-1.0], [1.0]), ([np.nan], [1.0]), ([1.0, 1.0], [1.0])]
+)
+def test_counts_that_cannot_be_are_refused(successes: list[float], trials: list[float]) -> None:
+    with pytest.raises(FitError):
+        fit_logistic(np.ones((1, 1)), successes, trials)
+
+
+def test_rows_without_trials_hold_no_information() -> None:
+    with pytest.raises(NotIdentified, match="no trial"):
+        fit_logistic(np.ones((2, 1)), [0, 0], [0, 0])
