@@ -65,10 +65,7 @@ def _plain(series: pl.Series, dtype: pl.DataType) -> pl.Series:
     """Keep those of the mixed values that have the form of ``dtype``, a list of numbers or a plain value."""
     values = series.to_list()
     if dtype.is_nested():
-        known = [
-            value if isinstance(value, list) and set(map(type, value)) <= _NUMBERS else None
-            for value in values
-        ]
+        known = [value if isinstance(value, list) and set(map(type, value)) <= _NUMBERS else None for value in values]
         return pl.Series(series.name, known, dtype=pl.List(pl.Float64), strict=False)
     texts = [None if value is None or isinstance(value, (list, dict)) else str(value) for value in values]
     return pl.Series(series.name, texts, dtype=pl.String)

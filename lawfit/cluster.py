@@ -33,10 +33,10 @@ def cluster_covariance(scores: Floats, bread: Floats, cluster: Ints | None, tria
     """
     if cluster is None or not len(cluster):
         return None
-    codes = np.unique(cluster, return_inverse=True)[1]
-    groups, size = int(codes.max()) + 1, scores.shape[1]
+    groups, size = int(np.count_nonzero(np.bincount(cluster))), scores.shape[1]
     if groups < 2 or trials <= size:
         return None
-    sums = np.column_stack([np.bincount(codes, weights=column) for column in scores.T])
+    # A number that no row carries gives a sum of zero, which adds nothing.
+    sums = np.column_stack([np.bincount(cluster, weights=column) for column in scores.T])
     factor = groups / (groups - 1) * (trials - 1) / (trials - size)
     return np.asarray(factor * bread @ (sums.T @ sums) @ bread)

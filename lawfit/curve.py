@@ -199,9 +199,7 @@ def survival_curve(observations: Observations) -> SurvivalCurve:
         )
         greenwood = np.cumsum((1.0 - hazard) * per_trial)
         spread = np.exp(Z95 * np.sqrt(greenwood if robust is None else np.diag(robust)))
-    return SurvivalCurve(
-        table.offset, estimate, estimate / spread, np.minimum(estimate * spread, 1.0), observations
-    )
+    return SurvivalCurve(table.offset, estimate, estimate / spread, np.minimum(estimate * spread, 1.0), observations)
 
 
 def _entropy(rows: Observations) -> Floats:

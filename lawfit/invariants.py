@@ -37,9 +37,7 @@ def _finite_nonnegative(name: str, unit: str) -> Invariant:
 
 
 def _not_above(name: str, limit: str) -> Invariant:
-    return Invariant(
-        pl.col(name) > pl.col(limit), lambda row: f"{name} {row[name]} exceeds {limit} {row[limit]}"
-    )
+    return Invariant(pl.col(name) > pl.col(limit), lambda row: f"{name} {row[name]} exceeds {limit} {row[limit]}")
 
 
 def _one_of(name: str, *words: str) -> Invariant:
@@ -61,14 +59,10 @@ def _ranks() -> tuple[Invariant, ...]:
     return (
         Invariant(
             ranks.list.len() != pl.col("accept_len"),
-            lambda row: (
-                f"accept_ranks has {len(row['accept_ranks'])} ranks, accept_len is {row['accept_len']}"
-            ),
+            lambda row: f"accept_ranks has {len(row['accept_ranks'])} ranks, accept_len is {row['accept_len']}",
         ),
         Invariant(
-            ranks.list.eval(
-                (pl.element() < 1) | pl.element().is_null() | (pl.element().diff() < 1)
-            ).list.any(),
+            ranks.list.eval((pl.element() < 1) | pl.element().is_null() | (pl.element().diff() < 1)).list.any(),
             lambda row: f"accept_ranks {row['accept_ranks']} are not increasing ranks >= 1",
         ),
         Invariant(

@@ -62,9 +62,7 @@ def fit_affine(observations: Observations, method: LeastSquares, form: MeanForm)
     entropy = _checked(observations)
     curve = entropy_curve(observations) if method == "ls-deciles" else None
     if curve and len(curve.rounds) < 3:
-        raise NotIdentified(
-            f"{observations.source}: {len(curve.rounds)} bins of entropy, expected at least 3"
-        )
+        raise NotIdentified(f"{observations.source}: {len(curve.rounds)} bins of entropy, expected at least 3")
     residual = _decile_residual(curve, form) if curve else _round_residual(observations, entropy, form)
     start = np.array([np.log(max(observations.mean_accept_len, 0.05)), 1.0])
     found = least_squares(residual, start, method="lm", max_nfev=20000)
@@ -144,9 +142,7 @@ def _checked(observations: Observations) -> Floats:
 
 def _require_rounds(observations: Observations) -> None:
     if observations.rounds < FEWEST_ROUNDS:
-        raise FitError(
-            f"{observations.source}: {observations.rounds:.0f} rounds, least squares needs {FEWEST_ROUNDS}"
-        )
+        raise FitError(f"{observations.source}: {observations.rounds:.0f} rounds, least squares needs {FEWEST_ROUNDS}")
 
 
 def _require_slope(slope: float, source: str) -> None:
@@ -157,9 +153,7 @@ def _require_slope(slope: float, source: str) -> None:
         )
 
 
-def _round_residual(
-    observations: Observations, entropy: Floats, form: MeanForm
-) -> Callable[[Floats], Floats]:
+def _round_residual(observations: Observations, entropy: Floats, form: MeanForm) -> Callable[[Floats], Floats]:
     root = np.sqrt(observations.weight)
 
     def residual(coef: Floats) -> Floats:

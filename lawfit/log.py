@@ -47,9 +47,7 @@ class RoundLog:
         absent = [name for name in REQUIRED if name not in frame.columns]
         if absent:
             have = ", ".join(frame.columns[:12]) or "none"
-            raise LogFormatError(
-                f"{place.source}: no column {' and no '.join(absent)}; the columns are {have}"
-            )
+            raise LogFormatError(f"{place.source}: no column {' and no '.join(absent)}; the columns are {have}")
         if frame.is_empty():
             raise LogFormatError(f"{place.source}: no rounds, expected at least one row")
         completed = pl.DataFrame([_column(frame, name, place) for name in NAMES])
@@ -79,9 +77,7 @@ class RoundLog:
     def groups(self, by: str) -> dict[str, RoundLog]:
         """Split by a text key, in order of appearance; rows with a null key form the group ``"(none)"``."""
         if by not in BY_NAME or BY_NAME[by].dtype.is_nested():
-            raise LogFormatError(
-                f"{self.source}: cannot group by {by!r}, expected one of {', '.join(NAMES[:14])}"
-            )
+            raise LogFormatError(f"{self.source}: cannot group by {by!r}, expected one of {', '.join(NAMES[:14])}")
         keyed = self.frame.with_columns(pl.col(by).cast(pl.String).fill_null("(none)").alias("_key"))
         parts = keyed.partition_by("_key", maintain_order=True, as_dict=True)
         return {str(key[0]): RoundLog(part.drop("_key"), self.source) for key, part in parts.items()}
@@ -91,9 +87,7 @@ def concat(logs: Sequence[RoundLog]) -> RoundLog:
     """Join logs, rows in the order given."""
     if not logs:
         raise LogFormatError("no round log was given")
-    return RoundLog(
-        pl.concat([log.frame for log in logs]), ", ".join(dict.fromkeys(log.source for log in logs))
-    )
+    return RoundLog(pl.concat([log.frame for log in logs]), ", ".join(dict.fromkeys(log.source for log in logs)))
 
 
 def _column(frame: pl.DataFrame, name: str, place: Place) -> pl.Series:

@@ -29,7 +29,8 @@ th:first-child, td:first-child { text-align: left; padding-left: 0; }
 tr.total td { font-weight: 600; border-bottom: none; }
 figure { margin: .8rem 0 1.2rem; }
 figure svg { width: 100%; height: auto; }
-footer { margin-top: 2.5rem; padding-top: 1rem; border-top: 1px solid var(--line); color: var(--soft); font-size: .88rem; }
+footer { margin-top: 2.5rem; padding-top: 1rem; border-top: 1px solid var(--line);
+         color: var(--soft); font-size: .88rem; }
 @media (max-width: 48rem) { main { margin: 0; border: 0; border-radius: 0; padding: 1.2rem; } }
 """
 
@@ -56,7 +57,8 @@ def render(title: str, lead: str, sections: Sequence[Section], footer: str = "")
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{html.escape(title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n<main>\n"
-        f'<h1>{html.escape(title)}</h1>\n<p class="lead">{html.escape(lead)}</p>\n{body}\n{end}\n</main>\n</body>\n</html>\n'
+        f'<h1>{html.escape(title)}</h1>\n<p class="lead">{html.escape(lead)}</p>\n{body}\n{end}\n'
+        "</main>\n</body>\n</html>\n"
     )
 
 

@@ -57,9 +57,7 @@ def plot_curve(curve: Curve, laws: Mapping[str, Law] | None = None, *, ax: Axes 
     return axes
 
 
-def plot_survival(
-    observed: SurvivalCurve, laws: Mapping[str, Law] | None = None, *, ax: Axes | None = None
-) -> Axes:
+def plot_survival(observed: SurvivalCurve, laws: Mapping[str, Law] | None = None, *, ax: Axes | None = None) -> Axes:
     """Draw P[a >= l] against the offset l: the product-limit estimate with 95% intervals, and laws as lines.
 
     Parameters

@@ -74,8 +74,12 @@ COLUMNS: tuple[Column, ...] = (
     Column("verify_ms", _REAL, "time of the target's pass, ms"),
     Column("commit_ms", _REAL, "time of walk and commit, ms"),
     Column("round_ms", _REAL, "time of the whole round, ms"),
-    Column("origin", _TEXT, "round: decoded so; trace: drafted at a position of the target's output",
-           default="round"),
+    Column(
+        "origin",
+        _TEXT,
+        "round: decoded so; trace: drafted at a position of the target's output",
+        default="round",
+    ),
 )
 
 BY_NAME: dict[str, Column] = {column.name: column for column in COLUMNS}

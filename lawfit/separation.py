@@ -54,9 +54,7 @@ def find_separating_direction(design: Floats, hit: Flags, miss: Flags) -> str | 
     signed = np.unique(np.concatenate([design[hit], -design[miss]]), axis=0)
     length = np.linalg.norm(signed, axis=1, keepdims=True)
     signed = signed[length[:, 0] > 0] / length[length[:, 0] > 0]
-    found = linprog(
-        -signed.sum(axis=0), A_ub=-signed, b_ub=np.zeros(len(signed)), bounds=(-1, 1), method="highs"
-    )
+    found = linprog(-signed.sum(axis=0), A_ub=-signed, b_ub=np.zeros(len(signed)), bounds=(-1, 1), method="highs")
     if found.status != 0 or (signed @ found.x).max() < 1e-5:
         return None
     return "a combination of the features splits the outcomes"

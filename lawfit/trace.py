@@ -61,7 +61,9 @@ class Trace:
         wrong = wrong | (pl.col("on_path").list.sum() != pl.col("accept_len"))
         at = whole.select(wrong.fill_null(True).arg_true()).to_series()
         if len(at):
-            raise LogFormatError(f"candidate lists disagree with each other or with accept_len ({place.of(int(at[0]))})")
+            raise LogFormatError(
+                f"candidate lists disagree with each other or with accept_len ({place.of(int(at[0]))})"
+            )
         return cls(whole)
 
     @property

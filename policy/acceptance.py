@@ -10,43 +10,58 @@ import polars as pl
 
 from lawfit.errors import LawfitError, NotIdentified
 from lawfit.log import RoundLog
-
+from lawfit.logistic import fit_logistic
+from lawfit.survival import expit
 from policy.candidates import Candidates
-from policy.tree import FloatArray
+from policy.history import History
+from policy.tree import FloatArray, IntArray
 
 # A draft probability of exactly 1 (or 0) has an infinite logit; beyond this the count behind it cannot tell.
 _LOGIT_CAP = 12.0
 
 
 @dataclass(frozen=True)
-class Acceptance:
-    """Conditional acceptance of a draft token given that its parent was accepted.
+class OffsetLaw:
+    """An affine logit on what is known before verification.
 
-    The affine-logit law (GLANCE Eq. 2) on the entropy that is known before verification, with a term for the draft's
-    own confidence and a change of level and slope beyond the first offset, where that entropy is older::
-
-        logit p = b0 - b1 * H_prev + b2 * logit(draft_prob)            at offset 1
-        logit p = b0 + c0 - (b1 + c1) * H_prev + b2 * logit(draft_prob)  beyond
-
-    Root entropy of the coming round cannot enter: it does not exist yet.
+    ``logit p = b0 - b1 * H_prev + b2 * logit(draft_prob) + b3 * run_logit``
 
     Attributes
     ----------
-    b0, b1, b2, c0, c1
-        Coefficients; entropies in nats.
+    b0, b1
+        Intercept and entropy slope, as in GLANCE Eq. 2, on the entropy of the row that produced the root, nats.
+    b2, b3
+        Slopes of the draft's own confidence and of the request's history (`policy.history.History.run_logit`).
     """
 
     b0: float
     b1: float
     b2: float
-    c0: float = 0.0
-    c1: float = 0.0
+    b3: float = 0.0
 
     def __post_init__(self) -> None:
         """Refuse coefficients that are no numbers."""
         for name, value in asdict(self).items():
             if not np.isfinite(value):
                 raise LawfitError(f"acceptance: {name} is {value}, expected a finite number")
+
+
+@dataclass(frozen=True)
+class Acceptance:
+    """Conditional acceptance of a draft token given that its parent was accepted.
+
+    The affine-logit law on what is known before verification, once for the first offset and once for those beyond it:
+    there the entropy known before is older, and a token that follows accepted ones is of another kind. The root entropy
+    of the coming round cannot enter: it does not exist yet.
+
+    Attributes
+    ----------
+    first, beyond
+        Laws at offset 1 and at later offsets.
+    """
+
+    first: OffsetLaw
+    beyond: OffsetLaw
 
     @classmethod
     def fit(cls, log: RoundLog) -> Acceptance:
@@ -58,7 +73,7 @@ class Acceptance:
         Raises
         ------
         NotIdentified
-            No round has ``prev_entropy``, ``draft_logprobs`` and ``spine_len``, or they do not identify the law.
+            No round has ``prev_entropy``, ``draft_logprobs`` and ``spine_len``, or they do not identify the laws.
         """
         offsets = _offsets(log)
         if offsets.is_empty():
@@ -66,35 +81,26 @@ class Acceptance:
                 f"{log.source}: no round holds prev_entropy, draft_logprobs and spine_len together; "
                 "the adaptive policy is fitted on a log that lawfit's own engine recorded"
             )
-        entropy = offsets["prev_entropy"].to_numpy()
-        deeper = (offsets["offset"].to_numpy() > 1).astype(np.float64)
-        design = _design(entropy, offsets["draft_logprobs"].to_numpy(), deeper)
-        from lawfit.logistic import fit_logistic
+        first = pl.col("offset") == 1
+        return cls(*(_fit_law(offsets.filter(rows), log.source) for rows in (first, ~first)))
 
-        fit = fit_logistic(
-            design,
-            successes=offsets["accepted"].to_numpy().astype(np.float64),
-            trials=np.ones(len(offsets)),
-            weight=offsets["count"].to_numpy().astype(np.float64),
-        )
-        return cls(*(float(value) for value in fit.coef))
-
-    def hazard(self, prev_entropy: float, log_prob: FloatArray, depth: FloatArray) -> FloatArray:
+    def hazard(self, log_prob: FloatArray, depth: IntArray, prev_entropy: float, run_logit: float = 0.0) -> FloatArray:
         """Probability that a top-1 draft token is accepted, its parent being accepted.
 
         Parameters
         ----------
-        prev_entropy
-            Entropy of the row that produced the root, nats.
         log_prob, depth : (M,)
             Log draft probability and 1-based offset of each token.
+        prev_entropy
+            Entropy of the row that produced the root, nats.
+        run_logit
+            The request's history.
         """
-        entropy = np.full(len(log_prob), prev_entropy)
-        coef = np.array([self.b0, self.b1, self.b2, self.c0, self.c1])
-        logit = _design(entropy, log_prob, (depth > 1).astype(np.float64)) @ coef
-        return 1.0 / (1.0 + np.exp(-logit))
+        design = _design(np.full(len(log_prob), prev_entropy), log_prob, np.full(len(log_prob), run_logit))
+        first, beyond = (design @ np.array([law.b0, law.b1, law.b2, law.b3]) for law in (self.first, self.beyond))
+        return np.asarray(expit(np.where(depth > 1, beyond, first)))
 
-    def calibrate(self, candidates: Candidates, prev_entropy: float) -> Candidates:
+    def calibrate(self, candidates: Candidates, prev_entropy: float, run_logit: float = 0.0) -> Candidates:
         """Replace draft probabilities by acceptance probabilities.
 
         The best child of a node takes the law's hazard h; its siblings share the rest in proportion to the draft's
@@ -104,7 +110,7 @@ class Acceptance:
         if candidates.count == 0:
             return candidates
         top = np.flatnonzero(candidates.is_top)
-        hazard = self.hazard(prev_entropy, candidates.log_prob[top], candidates.depth[top])
+        hazard = self.hazard(candidates.log_prob[top], candidates.depth[top], prev_entropy, run_logit)
         hazard = np.clip(hazard, 1e-9, 1.0 - 1e-9)
         # Scale of the siblings below each parent, indexed by the parent.
         scale = np.zeros(len(candidates.tokens))
@@ -117,7 +123,7 @@ class Acceptance:
 
     def to_json(self) -> str:
         """Serialise the coefficients."""
-        return json.dumps({"acceptance": 1, **asdict(self)})
+        return json.dumps({"acceptance": VERSION, **asdict(self)})
 
     @classmethod
     def from_json(cls, text: str) -> Acceptance:
@@ -126,39 +132,73 @@ class Acceptance:
         Raises
         ------
         LawfitError
-            The text is not an acceptance law of version 1.
+            The text is not an acceptance law of this version.
         """
         try:
             values = json.loads(text)
-            if values.pop("acceptance") != 1:
+            if values.pop("acceptance") != VERSION:
                 raise ValueError("version")
-            return cls(**{name: float(value) for name, value in values.items()})
+            laws = {name: OffsetLaw(**{key: float(b) for key, b in law.items()}) for name, law in values.items()}
+            return cls(**laws)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise LawfitError(f"not an acceptance law of version 1 ({type(error).__name__}: {error})") from error
+            raise LawfitError(
+                f"not an acceptance law of version {VERSION} ({type(error).__name__}: {error})"
+            ) from error
 
 
-def _design(entropy: FloatArray, log_prob: FloatArray, deeper: FloatArray) -> FloatArray:
-    """Columns of b0, b1, b2, c0, c1 for each offset."""
+VERSION = 1
+
+
+def _fit_law(offsets: pl.DataFrame, source: str) -> OffsetLaw:
+    if offsets.is_empty():
+        raise NotIdentified(f"{source}: no draft was verified beyond the first offset")
+    columns = (offsets[name].to_numpy() for name in ("prev_entropy", "draft_logprobs", "run_logit"))
+    fit = fit_logistic(
+        _design(*columns),
+        successes=offsets["accepted"].to_numpy().astype(np.float64),
+        trials=np.ones(len(offsets)),
+        weight=offsets["count"].to_numpy().astype(np.float64),
+        names=("intercept", "prev_entropy", "draft_prob", "run_logit"),
+    )
+    return OffsetLaw(*(float(value) for value in fit.coef))
+
+
+def _design(entropy: FloatArray, log_prob: FloatArray, run_logit: FloatArray) -> FloatArray:
+    """Columns of b0, b1, b2, b3 for each offset."""
     with np.errstate(divide="ignore"):
         logit = log_prob - np.log(-np.expm1(np.minimum(log_prob, 0.0)))
     logit = np.clip(logit, -_LOGIT_CAP, _LOGIT_CAP)
-    return np.column_stack([np.ones_like(entropy), -entropy, logit, deeper, -entropy * deeper])
+    return np.column_stack([np.ones_like(entropy), -entropy, logit, run_logit])
 
 
 def _offsets(log: RoundLog) -> pl.DataFrame:
     """List every offset of the top-1 path that verification reached, with its outcome."""
+    drafted = pl.col("draft_logprobs").list.len() > 0
     known = pl.all_horizontal(pl.col("prev_entropy", "draft_logprobs", "spine_len").is_not_null())
-    rounds = log.frame.lazy().filter(known).select(
-        "prev_entropy", "draft_logprobs", "spine_len", "accept_len", "count", pl.col("truncated").fill_null(False)
-    )
+    rounds = log.frame.filter(known & drafted).with_columns(pl.col("truncated").fill_null(False))
     cut = pl.col("truncated") & (pl.col("spine_len") == pl.col("accept_len"))
-    reached = pl.col("spine_len") + (~cut).cast(pl.Int64)
+    length = pl.col("draft_logprobs").list.len()
+    rounds = rounds.with_columns(
+        pl.min_horizontal(pl.col("spine_len") + (~cut).cast(pl.Int64), length).alias("reached")
+    )
     return (
-        rounds.with_columns(
-            reached.alias("reached"), pl.int_ranges(1, pl.col("draft_logprobs").list.len() + 1).alias("offset")
-        )
+        rounds.with_columns(_run_logits(rounds), pl.int_ranges(1, length + 1).alias("offset"))
+        .select("prev_entropy", "draft_logprobs", "offset", "run_logit", "spine_len", "reached", "count")
         .explode("draft_logprobs", "offset")
         .filter(pl.col("offset") <= pl.col("reached"))
         .with_columns((pl.col("offset") <= pl.col("spine_len")).alias("accepted"))
-        .collect()
     )
+
+
+def _run_logits(rounds: pl.DataFrame) -> pl.Series:
+    """Replay every request's history: what each round knew of the rounds before it."""
+    past: dict[tuple[str | None, ...], History] = {}
+    logits = np.empty(len(rounds))
+    order = np.argsort(rounds["round"].fill_null(0).to_numpy(), kind="stable").tolist()
+    keys = list(rounds.select("run_id", "request_id", "prompt_id").iter_rows())
+    run, reached = rounds["spine_len"].to_list(), rounds["reached"].to_list()
+    for at in order:
+        history = past.get(keys[at], History())
+        logits[at] = history.run_logit
+        past[keys[at]] = history.after(run[at], reached[at] > run[at])
+    return pl.Series("run_logit", logits)

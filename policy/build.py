@@ -35,7 +35,8 @@ def best_first(rows: Rows, root: int, budget: int) -> DraftTree:
     if budget < 0:
         raise TreeError(f"budget {budget}, expected >= 0")
     tokens, parents, scores = [root], [-1], [0.0]
-    # A heap entry stands for a node and, lazily, for its worse siblings: (-value, depth, insertion, parent row, row, index).
+    # A heap entry stands for a node and, lazily, for its worse siblings:
+    # (-value, depth, insertion, parent row, key of the row of alternatives, index in it).
     heap: list[tuple[float, int, int, int, int, int]] = []
     inserted = 0
 

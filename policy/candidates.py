@@ -64,7 +64,9 @@ class Candidates:
         if count > 1:
             mass = np.bincount(self.parent[1:], weights=np.exp(self.log_prob[1:]))
             if mass.max() > 1 + 1e-6:
-                raise TreeError(f"siblings below row {int(mass.argmax())} have mass {mass.max():.6f}, expected at most 1")
+                raise TreeError(
+                    f"siblings below row {int(mass.argmax())} have mass {mass.max():.6f}, expected at most 1"
+                )
 
     @property
     def root(self) -> int:
@@ -96,7 +98,7 @@ class Candidates:
         TreeError
             The path leaves the candidates.
         """
-        key, log_probs = 0, []
+        key, log_probs = 0, list[float]()
         for token in tokens:
             child = next((child for child in self._rows[key] if child.token == token), None)
             if child is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -11,6 +12,7 @@ from policy.acceptance import Acceptance
 from policy.build import best_first
 from policy.candidates import Candidates
 from policy.cost import CostTable
+from policy.history import History, scored
 from policy.sizing import Size, choose
 from policy.tree import DraftTree
 
@@ -30,8 +32,8 @@ class Controller(Protocol):
         """Choose the tree of the coming round from what is known before verification."""
         ...
 
-    def observe(self, decision: Decision, accept_len: int) -> None:
-        """Learn from the round's outcome (bonus excluded)."""
+    def observe(self, candidates: Candidates, decision: Decision, emitted: Sequence[int]) -> None:
+        """Learn from the tokens that the round emitted, the frontier token included."""
         ...
 
 
@@ -57,7 +59,7 @@ class FixedBudget:
         """Take the first ``budget`` nodes, or as many as the drafter offers."""
         return Decision(best_first(candidates, candidates.root, self.budget))
 
-    def observe(self, decision: Decision, accept_len: int) -> None:
+    def observe(self, candidates: Candidates, decision: Decision, emitted: Sequence[int]) -> None:
         """Learn nothing."""
 
 
@@ -91,16 +93,22 @@ _PRIOR_ROUNDS = 8.0
 
 @dataclass
 class AdaptiveController:
-    """State of one adaptive request: discounted tokens and milliseconds, whose ratio is the long-run rate."""
+    """State of one adaptive request.
+
+    Attributes
+    ----------
+    policy
+        The policy it follows.
+    tokens, ms
+        Discounted tokens and milliseconds, whose ratio is the long-run rate.
+    history
+        How far the request's drafts ran.
+    """
 
     policy: Adaptive
     tokens: float
     ms: float
-    _keep: float = field(init=False)
-
-    def __post_init__(self) -> None:
-        """Turn the memory into a discount."""
-        self._keep = 1.0 - 1.0 / self.policy.memory
+    history: History = field(default_factory=History)
 
     @property
     def rate(self) -> float:
@@ -110,16 +118,20 @@ class AdaptiveController:
     def decide(self, candidates: Candidates, prev_entropy: float) -> Decision:
         """Build the calibrated best-first tree once, and keep the prefix that pays."""
         cost = self.policy.cost
-        calibrated = self.policy.acceptance.calibrate(candidates, prev_entropy)
+        calibrated = self.policy.acceptance.calibrate(candidates, prev_entropy, self.history.run_logit)
         tree = best_first(calibrated, candidates.root, cost.max_budget)
         size = choose(np.exp(tree.log_score[1:]), cost.times(tree.budget), self.rate)
         return Decision(tree.prefix(size.budget), size)
 
-    def observe(self, decision: Decision, accept_len: int) -> None:
-        """Update the rate with the round's tokens, bonus included, at the table's price.
+    def observe(self, candidates: Candidates, decision: Decision, emitted: Sequence[int]) -> None:
+        """Update the history with the draft's run, and the rate with the round's tokens at the table's price.
 
-        The table's price rather than the clock's: a stalled machine should not change what is drafted.
+        The table's price rather than the clock's: a stalled machine should not change what is drafted. A draft that was
+        not verified teaches as well: the target's own tokens tell how far it would have run.
         """
         spent = decision.expected.round_ms if decision.expected else float(self.policy.cost.round_ms[0])
-        self.tokens = self._keep * self.tokens + accept_len + 1
-        self.ms = self._keep * self.ms + spent
+        keep = 1.0 - 1.0 / self.policy.memory
+        self.tokens = keep * self.tokens + len(emitted)
+        self.ms = keep * self.ms + spent
+        if candidates.count:
+            self.history = self.history.after(*scored(candidates, emitted))

@@ -34,7 +34,9 @@ class CostTable:
     def __post_init__(self) -> None:
         """Refuse tables that cannot price a round."""
         if len(self.budgets) != len(self.round_ms) or len(self.budgets) == 0:
-            raise CostError(f"cost table has {len(self.budgets)} budgets and {len(self.round_ms)} times, expected as many")
+            raise CostError(
+                f"cost table has {len(self.budgets)} budgets and {len(self.round_ms)} times, expected as many"
+            )
         if self.budgets[0] != 0 or (np.diff(self.budgets) <= 0).any():
             raise CostError(f"cost table budgets {self.budgets.tolist()}, expected increasing from 0 (plain decoding)")
         if not (np.isfinite(self.round_ms) & (self.round_ms > 0)).all():

@@ -49,7 +49,9 @@ class DraftTree:
             row = int(np.argmax(wrong)) + 1
             raise TreeError(f"row {row} has parent {self.parent[row]}, expected an earlier row")
         if np.isnan(self.log_score).any() or (self.log_score[1:] > self.log_score[self.parent[1:]]).any():
-            raise TreeError("log_score is NaN or rises from a parent to its child; conditional probabilities are at most 1")
+            raise TreeError(
+                "log_score is NaN or rises from a parent to its child; conditional probabilities are at most 1"
+            )
         pairs = self.parent[1:] * (int(self.tokens.max()) + 1) + self.tokens[1:]
         if len(np.unique(pairs)) != rows - 1:
             raise TreeError("two children of one node carry the same token")

@@ -1,4 +1,4 @@
-"""The audit: is the output of speculative decoding the target's own, token for token?"""
+"""The audit: speculative output against the target's own, token for token."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class _RandomController:
     def decide(self, candidates: Candidates, prev_entropy: float) -> Decision:
         return Decision(best_first(candidates, candidates.root, int(self.rng.integers(0, self.most + 1))))
 
-    def observe(self, decision: Decision, accept_len: int) -> None:
+    def observe(self, candidates: Candidates, decision: Decision, emitted: Sequence[int]) -> None:
         pass
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -105,7 +106,7 @@ class RowCache(Cache):
         CommitError
             An index is not a provisional row, or the indices do not increase. Nothing is changed then.
         """
-        increasing = all(a < b for a, b in zip(rows, rows[1:], strict=False))
+        increasing = all(a < b for a, b in pairwise(rows))
         if not increasing or (rows and not 0 <= rows[0] <= rows[-1] < self.provisional):
             raise CommitError(f"commit of rows {rows}, expected increasing indices below {self.provisional}")
         if rows == list(range(len(rows))):

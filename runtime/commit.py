@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Set
+from itertools import pairwise
 
 from policy.tree import DraftTree
 from runtime.errors import CommitError
@@ -31,7 +32,7 @@ def commit(request: Request, tree: DraftTree, outcome: Walk, entropy: float, eos
         The rows are not a path of the tree, or the cache does not hold them. Nothing is changed then.
     """
     rows = outcome.rows
-    if rows[0] != 0 or any(int(tree.parent[b]) != a for a, b in zip(rows, rows[1:], strict=False)):
+    if rows[0] != 0 or any(int(tree.parent[b]) != a for a, b in pairwise(rows)):
         raise CommitError(f"rows {list(rows)} are not a path from the root of the tree")
     if request.cache.committed != len(request.tokens) - 1:
         raise CommitError(

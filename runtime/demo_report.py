@@ -25,24 +25,23 @@ _FIXED_COLOURS = ("#c9d3df", "#9fb1c6", "#7488a3")
 _ADAPTIVE = "#0072b2"
 
 
-def report(
-    log: RoundLog, rows: Sequence[Line], same: tuple[int, int], cost: CostTable, facts: dict[str, Any]
-) -> str:
+def report(log: RoundLog, rows: Sequence[Line], same: tuple[int, int], cost: CostTable, facts: dict[str, Any]) -> str:
     """Lay out ``out/report.html``."""
     total = mean(rows)
     best = max(FIXED, key=lambda budget: total.fixed[budget])
     lead = (
-        f"{facts['target']}, {facts['dtype']} on {facts['device']}: over the mean of the tasks the fitted policy decodes "
-        f"{total.adaptive:.2f} times as fast as plain decoding, the best fixed budget ({best}) {total.fixed[best]:.2f} times. "
+        f"{facts['target']}, {facts['dtype']} on {facts['device']}: over the mean of the tasks the fitted policy "
+        f"decodes {total.adaptive:.2f} times as fast as plain decoding, the best fixed budget ({best}) "
+        f"{total.fixed[best]:.2f} times. "
         f"Output in fp32 identical to plain decoding on {same[0]} of {same[1]} prompts."
     )
     return render("lawfit demo", lead, [_speed(rows, facts), _law(log), _cost(cost)], _FOOTER)
 
 
 _FOOTER = (
-    "Every prompt is decoded by all arms from one prefill, interleaved in one process; prefill is not timed. The policy "
-    "that decodes a prompt was fitted on the rounds of other prompts. tau counts tokens per round, bonus included, "
-    "rounds without speculation too."
+    "Every prompt is decoded by all arms from one prefill, interleaved in one process; prefill is not timed. "
+    "The policy that decodes a prompt was fitted on the rounds of other prompts. tau counts tokens per round, "
+    "bonus included, rounds without speculation too."
 )
 
 
@@ -50,8 +49,8 @@ def _speed(rows: Sequence[Line], facts: dict[str, Any]) -> Section:
     figure = _figure()
     plot_speed(rows, ax=figure.axes[0])
     text = (
-        f"Tokens per second over plain decoding ({facts['plain_tokens_per_s']:.1f} per second here), with fixed budgets and "
-        "with the fitted policy; tau and the share of rounds that speculated are the policy's."
+        f"Tokens per second over plain decoding ({facts['plain_tokens_per_s']:.1f} per second here), "
+        "with fixed budgets and with the fitted policy; tau and the share of rounds that speculated are the policy's."
     )
     return Section("Speed by task", text, to_table(rows), figure, total=True)
 
@@ -66,8 +65,8 @@ def _law(log: RoundLog) -> Section:
     text = (
         f"logit p = b0 - b1 H fitted by maximum likelihood to {len(log)} rounds of the shipped log: "
         f"b0 {law.b0:.3f} (prompt-cluster SE {errors.get('b0', float('nan')):.3f}), "
-        f"b1 {law.b1:.3f} ({errors.get('b1', float('nan')):.3f}). Points are means of entropy deciles, with 95% intervals "
-        "over prompts."
+        f"b1 {law.b1:.3f} ({errors.get('b1', float('nan')):.3f}). Points are means of entropy deciles, "
+        "with 95% intervals over prompts."
     )
     return Section("The entropy law on the shipped log", text, figure=figure)
 
@@ -78,8 +77,8 @@ def _cost(cost: CostTable) -> Section:
     plain, wide = cost.round_ms[0], cost.round_ms[-1]
     text = (
         f"Median time of a round by the draft nodes it verifies, measured here before decoding: {plain:.1f} ms without "
-        f"speculation, {wide / plain:.2f} times that at {cost.max_budget} nodes. The policy takes the budget whose expected "
-        "tokens are worth their time."
+        f"speculation, {wide / plain:.2f} times that at {cost.max_budget} nodes. The policy takes the budget whose "
+        "expected tokens are worth their time."
     )
     return Section("What a round costs on this machine", text, figure=figure)
 

@@ -45,7 +45,11 @@ class Engine:
 
     def step(self, request: Request, controller: Controller, number: int) -> Round:
         """Run one round: one draft, one tree, one target pass, one commit."""
-        position, context, prev_entropy = len(request.output) - 1, request.cache.committed, request.prev_entropy
+        position, context, prev_entropy = (
+            len(request.output) - 1,
+            request.cache.committed,
+            request.prev_entropy,
+        )
         t0 = perf_counter()
         candidates = self.drafter.propose(request.tokens, request.remaining)
         t1 = perf_counter()
@@ -55,13 +59,11 @@ class Engine:
         t3 = perf_counter()
         outcome = walk(decision.tree, verified.choices, request.remaining, self.target.eos)
         commit(request, decision.tree, outcome, verified.entropy(outcome.rows[-1]), self.target.eos)
-        controller.observe(decision, outcome.accept_len)
+        controller.observe(candidates, decision, outcome.emitted)
         t4 = perf_counter()
         times = Times(*(1e3 * (b - a) for a, b in ((t0, t1), (t1, t2), (t2, t3), (t3, t4))))
         root_entropy = verified.entropy(0)
-        return Round(
-            number, position, context, candidates, decision, outcome, root_entropy, prev_entropy, times
-        )
+        return Round(number, position, context, candidates, decision, outcome, root_entropy, prev_entropy, times)
 
     def start(self, prompt: Sequence[int], max_new_tokens: int) -> Request:
         """Prefill a prompt and emit its first token, the first root.

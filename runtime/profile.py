@@ -34,9 +34,7 @@ class _FixedChain:
         return Candidates(chain, np.arange(-1, count), np.concatenate([[0.0], np.full(count, -1.0)]))
 
 
-def profile_log(
-    target: Target, budgets: Sequence[int] = BUDGETS, context: int = 200, repeats: int = 7
-) -> RoundLog:
+def profile_log(target: Target, budgets: Sequence[int] = BUDGETS, context: int = 200, repeats: int = 7) -> RoundLog:
     """Time rounds of every budget behind a context of random text; a round log with times.
 
     Budgets are interleaved, so that a slow spell of the machine falls on all of them; each request's first round is

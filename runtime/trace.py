@@ -18,9 +18,7 @@ from runtime.round import draft_columns
 from runtime.target import Target
 
 
-def trace_request(
-    target: Target, drafter: Drafter, prompt: Sequence[int], max_new_tokens: int
-) -> list[dict[str, Any]]:
+def trace_request(target: Target, drafter: Drafter, prompt: Sequence[int], max_new_tokens: int) -> list[dict[str, Any]]:
     """Decode ``prompt`` plainly, and draft behind every output token but the last.
 
     Returns

@@ -44,9 +44,7 @@ def register(app: typer.Typer) -> None:
 
 
 def convert(
-    inputs: Annotated[
-        list[Path], typer.Argument(metavar="INPUT...", help="Log files, or a recorder's folder.")
-    ],
+    inputs: Annotated[list[Path], typer.Argument(metavar="INPUT...", help="Log files, or a recorder's folder.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="File to write: .parquet or .jsonl.")],
     name: Annotated[
         str,
@@ -54,15 +52,11 @@ def convert(
     ] = "auto",
     mapping: Annotated[
         list[str] | None,
-        typer.Option(
-            "--map", metavar="COLUMN=SOURCE,...", help="Source of each log column; acc_len-1 shifts it."
-        ),
+        typer.Option("--map", metavar="COLUMN=SOURCE,...", help="Source of each log column; acc_len-1 shifts it."),
     ] = None,
     constants: Annotated[
         list[str] | None,
-        typer.Option(
-            "--set", metavar="COLUMN=VALUE,...", help="Value of log columns that the input does not hold."
-        ),
+        typer.Option("--set", metavar="COLUMN=VALUE,...", help="Value of log columns that the input does not hold."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
@@ -71,9 +65,7 @@ def convert(
     sources, values = parse_pairs(mapping or [], "--map"), parse_pairs(constants or [], "--set")
     size = sum(path.stat().st_size for path in inputs if path.is_file())
     with progress("reading files", len(inputs)) if size > LARGE else nullcontext() as advance:
-        reading = read_with_notes(
-            inputs, name, sources, values, on_read=lambda path: advance() if advance else None
-        )
+        reading = read_with_notes(inputs, name, sources, values, on_read=lambda path: advance() if advance else None)
     for text in reading.notes:
         note(text)
     own.write(reading.log, output)
@@ -106,9 +98,7 @@ def summary(log: RoundLog) -> dict[str, Any]:
 
 
 def _sentence(facts: dict[str, Any]) -> str:
-    requests, prompts = (
-        "unknown" if facts[name] is None else facts[name] for name in ("requests", "prompts")
-    )
+    requests, prompts = ("unknown" if facts[name] is None else facts[name] for name in ("requests", "prompts"))
     return (
         f"{facts['rounds']} rounds, requests: {requests}, prompts: {prompts}, "
         f"mean accept_len {facts['mean_accept_len']:.4f}, with entropy: {facts['entropy_share']:.1%}"

@@ -74,9 +74,7 @@ def register(app: typer.Typer) -> None:
 def fit(
     *,
     rounds: Annotated[list[Path], typer.Argument(metavar="ROUNDS...", help="Logs of any known format.")],
-    law: Annotated[
-        str, typer.Option(help="The law to fit.", metavar="|".join((*LAWS, EVERYTHING)))
-    ] = "affine",
+    law: Annotated[str, typer.Option(help="The law to fit.", metavar="|".join((*LAWS, EVERYTHING)))] = "affine",
     by: Annotated[str | None, typer.Option(help="Fit each value of it apart.", metavar="COLUMN")] = None,
     method: Annotated[
         str, typer.Option(help="Likelihood, or least squares.", metavar="mle|ls-rounds|ls-deciles")
@@ -131,9 +129,7 @@ def _options(method: str, mean: str, last_round: str, signal: str) -> Options:
     require(mean, MeanForm, "mean")
     require(last_round, LastRound, "last-round")
     require(signal, Signal, "signal")
-    return Options(
-        cast(Method, method), cast(MeanForm, mean), cast(LastRound, last_round), cast(Signal, signal)
-    )
+    return Options(cast(Method, method), cast(MeanForm, mean), cast(LastRound, last_round), cast(Signal, signal))
 
 
 def _fit_group(name: str, log: RoundLog, laws: tuple[str, ...], options: Options) -> Group:

@@ -93,9 +93,7 @@ class FitDetails:
         if set(values) != set(hints):
             odd = sorted(set(values) ^ set(hints))
             raise LawfitError(f"{source}: fitted has absent or unknown fields: {', '.join(odd)}")
-        return cls(
-            **{name: typed(values[name], hint, f"{source}: fitted.{name}") for name, hint in hints.items()}
-        )
+        return cls(**{name: typed(values[name], hint, f"{source}: fitted.{name}") for name, hint in hints.items()})
 
 
 def matrix(values: Floats | None) -> Matrix | None:

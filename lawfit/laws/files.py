@@ -34,9 +34,7 @@ def decode(text: str, kind: type[L], source: str) -> L:
     if record.get("format") != FORMAT:
         raise LawfitError(f"{source}: format is {record.get('format')!r}, expected {FORMAT!r}")
     if type(record.get("version")) is not int or record["version"] != VERSION:
-        raise LawfitError(
-            f"{source}: law version {record.get('version')!r}, this lawfit reads version {VERSION}"
-        )
+        raise LawfitError(f"{source}: law version {record.get('version')!r}, this lawfit reads version {VERSION}")
     _require_keys(record, KEYS, source)
     name = record["law"]
     law = LAWS.get(name) if isinstance(name, str) else None

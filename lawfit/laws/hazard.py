@@ -63,16 +63,12 @@ class FreeHazard(Law):
         plain, robust = _covariances(observations, table)
         notes = []
         if law.horizon < observations.longest:
-            notes.append(
-                f"no round reached offset {law.horizon + 1} of {observations.longest}: the law ends before it"
-            )
+            notes.append(f"no round reached offset {law.horizon + 1} of {observations.longest}: the law ends before it")
         return Estimate(law, _names(law.horizon), plain, robust, "closed form", tuple(notes))
 
     @classmethod
     def _by_least_squares(cls, observations: Observations, method: LeastSquares, form: MeanForm) -> Estimate:
-        raise NotIdentified(
-            f"{observations.source}: means do not determine a hazard per offset; use method mle"
-        )
+        raise NotIdentified(f"{observations.source}: means do not determine a hazard per offset; use method mle")
 
 
 def _covariances(observations: Observations, table: RiskTable) -> tuple[Floats, Floats | None]:

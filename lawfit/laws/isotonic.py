@@ -45,9 +45,7 @@ class Isotonic(Law):
         object.__setattr__(self, "edges", tuple(float(edge) for edge in self.edges))
         object.__setattr__(self, "hazards", tuple(float(hazard) for hazard in self.hazards))
         if len(self.hazards) != len(self.edges) + 1:
-            raise FitError(
-                f"{len(self.hazards)} hazards, expected {len(self.edges) + 1}: one more than edges"
-            )
+            raise FitError(f"{len(self.hazards)} hazards, expected {len(self.edges) + 1}: one more than edges")
         if not all(math.isfinite(edge) for edge in self.edges) or (np.diff(self.edges) <= 0).any():
             raise FitError("edges must be finite and increase")
         require_hazards(*self.hazards)
@@ -69,9 +67,7 @@ class Isotonic(Law):
         entropy, weight = observations.entropy, observations.weight
         if entropy is None or not observations.trials.any():
             raise NotIdentified(f"{observations.source}: no round saw an offset")
-        edges, hazards = falling_steps(
-            entropy, weight * observations.accept_len, weight * observations.trials
-        )
+        edges, hazards = falling_steps(entropy, weight * observations.accept_len, weight * observations.trials)
         law = cls(tuple(edges), tuple(hazards), observations.longest)
         return Estimate(law, (), None, None, f"pooled into {len(hazards)} steps")
 

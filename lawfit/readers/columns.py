@@ -19,11 +19,7 @@ def column(name: str, values: Sequence[Any]) -> pl.Series:
     kinds = {type(value) for value in values if value is not None}
     try:
         if kinds == {list}:
-            items = {
-                type(item)
-                for item in chain.from_iterable(value or () for value in values)
-                if item is not None
-            }
+            items = {type(item) for item in chain.from_iterable(value or () for value in values) if item is not None}
             inner = _NUMBERS.get(frozenset(items))
             return _opaque(name, values) if inner is None else pl.Series(name, values, dtype=pl.List(inner))
         if dtype := _SCALARS.get(frozenset(kinds)):

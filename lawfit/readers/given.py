@@ -61,9 +61,7 @@ def parse_pairs(texts: Iterable[str], option: str) -> dict[str, str]:
 def _constant(name: str, value: Any) -> Any:
     """Convert ``value``, text or already a number, to the type of column ``name``."""
     dtype = BY_NAME[name].dtype
-    wrong = LawfitError(
-        f"--set {name}={value}: expected {_KINDS.get(str(dtype), 'a column of plain values')}"
-    )
+    wrong = LawfitError(f"--set {name}={value}: expected {_KINDS.get(str(dtype), 'a column of plain values')}")
     if dtype == pl.Boolean:
         if str(value).lower() not in ("true", "false"):
             raise wrong

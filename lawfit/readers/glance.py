@@ -76,11 +76,7 @@ def read(path: Path, given: Given) -> Sheet:
         root_entropy="entropy",
     )
     cut = int(rows.select(beyond.sum()).item())
-    notes = (
-        (f"{path}: {cut} extended rounds accepted beyond the horizon {horizon} and are cut to it",)
-        if cut
-        else ()
-    )
+    notes = (f"{path}: {cut} extended rounds accepted beyond the horizon {horizon} and are cut to it",) if cut else ()
     return Sheet(frame, table.place, notes)
 
 
@@ -100,6 +96,4 @@ def _check_tau(rows: pl.DataFrame, table: Table) -> None:
     if len(broken):
         at = int(broken[0])
         accepted, tau = rows["accepted"][at], rows["tau"][at]
-        raise LogFormatError(
-            f"tau is {tau}, expected accepted + 1 with accepted {accepted} ({table.place.of(at)})"
-        )
+        raise LogFormatError(f"tau is {tau}, expected accepted + 1 with accepted {accepted} ({table.place.of(at)})")

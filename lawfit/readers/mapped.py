@@ -47,9 +47,7 @@ def read(path: Path, given: Given) -> Sheet:
     for name in ("prompt_id", "task"):
         if name in columns:
             columns[name] = typed(columns[name], BY_NAME[name].dtype, table.place)
-    frame, named = _with_requests(
-        pl.DataFrame([series.alias(name) for name, series in columns.items()]), given
-    )
+    frame, named = _with_requests(pl.DataFrame([series.alias(name) for name, series in columns.items()]), given)
     return Sheet(frame, table.place, (*notes, *(f"{path}: {text}" for text in named)))
 
 

@@ -80,4 +80,3 @@ def _check_version(path: Path, table: Table) -> None:
         found = str(table.frame[VERSION_KEY][0])
     if found is not None and found != str(SCHEMA_VERSION):
         raise LogFormatError(f"{path}: round log version {found}, this lawfit reads version {SCHEMA_VERSION}")
-

@@ -127,15 +127,11 @@ def _horizon(rounds: list[_Round], given: Given, path: Path) -> tuple[int, tuple
     if "horizon" in given.constants:
         horizon = int(given.constants["horizon"])
         if shown and max(shown) > horizon:
-            raise LogFormatError(
-                f"{path}: --set horizon={horizon}, but a bonus record stands at {max(shown)}"
-            )
+            raise LogFormatError(f"{path}: --set horizon={horizon}, but a bonus record stands at {max(shown)}")
         return horizon, ()
     if len(shown) != 1:
         found = f"its bonus records show {sorted(shown)}" if shown else "it has no bonus record to show it"
-        raise LogFormatError(
-            f"{path}: the horizon is not in the file ({found}); give it, e.g. --set horizon=6"
-        )
+        raise LogFormatError(f"{path}: the horizon is not in the file ({found}); give it, e.g. --set horizon=6")
     horizon = shown.pop()
     return horizon, (f"{path}: every bonus record stands at {horizon}: taken as the horizon of all rounds",)
 

@@ -147,13 +147,9 @@ def _separated(path: Path, separator: str) -> Table:
         raise LogFormatError(f"{path}:{lines[0]}: column {twice[0]!r} appears twice")
     for row, line in zip(rows, lines, strict=True):
         if len(row) != len(names):
-            raise LogFormatError(
-                f"{path}:{line}: {len(row)} fields, expected {len(names)} as in the first line"
-            )
+            raise LogFormatError(f"{path}:{line}: {len(row)} fields, expected {len(names)} as in the first line")
     cells = [[row[k] or None for row in rows[1:]] for k in range(len(names))]
-    frame = pl.DataFrame(
-        [pl.Series(name, cell, dtype=pl.String) for name, cell in zip(names, cells, strict=True)]
-    )
+    frame = pl.DataFrame([pl.Series(name, cell, dtype=pl.String) for name, cell in zip(names, cells, strict=True)])
     return Table(frame, Place(str(path), lines[1:]))
 
 

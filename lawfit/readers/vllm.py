@@ -104,15 +104,11 @@ def _rows(request: str | None, model: str | None, block: Record, given: Given) -
         raise LogFormatError(f"{accepted} draft tokens accepted of {drafted} drafted ({block.where})")
     if block.values.get("per_step_accepted") is None:
         horizon = _one_horizon(block, steps, drafted, given)
-        return [
-            (request, model, None, horizon, length, count) for length, count in histogram.items() if count
-        ]
+        return [(request, model, None, horizon, length, count) for length, count in histogram.items() if count]
     lengths, horizons = block.wholes("per_step_accepted"), block.wholes("per_step_drafted")
     _same(block, "per_step_drafted has a length of", len(horizons), "num_spec_steps", steps)
     _same(block, "per_step_drafted sums to", sum(horizons), "num_draft_tokens", drafted)
-    if {length: lengths.count(length) for length in set(lengths)} != {
-        j: n for j, n in histogram.items() if n
-    }:
+    if {length: lengths.count(length) for length in set(lengths)} != {j: n for j, n in histogram.items() if n}:
         raise LogFormatError(f"per_step_accepted contradicts acceptance_histogram ({block.where})")
     pairs = enumerate(zip(lengths, horizons, strict=True))
     return [(request, model, step, horizon, length, 1) for step, (length, horizon) in pairs]

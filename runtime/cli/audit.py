@@ -15,7 +15,8 @@ from runtime.cli.options import AsJson, Device, Dtype, NewTokens, TargetFolder, 
 def audit(
     prompts: Annotated[Path, typer.Option(help='JSON Lines of {"prompt_id", "task", "prompt"}.')],
     trees: Annotated[
-        str, typer.Option(help="ngram: the drafter's trees; random: random trees, with the truth on some branches.")
+        str,
+        typer.Option(help="ngram: the drafter's trees; random: random trees, with the truth on some branches."),
     ] = "ngram",
     seed: Annotated[int, typer.Option(min=0, help="Seed of the random budgets and trees.")] = 0,
     max_new_tokens: NewTokens = 64,

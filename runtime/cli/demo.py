@@ -73,7 +73,11 @@ def first_of_each(prompts: Sequence[Prompt], per_task: int) -> list[Prompt]:
 
 
 def _measure(
-    log: RoundLog, prompts: Sequence[Prompt], folds: dict[str, int], how: tuple[Any, str, str], max_new_tokens: int
+    log: RoundLog,
+    prompts: Sequence[Prompt],
+    folds: dict[str, int],
+    how: tuple[Any, str, str],
+    max_new_tokens: int,
 ) -> dict[str, Any]:
     """Fit, measure cost, and decode in every arm; where speed is not fp32, audit in fp32 as well."""
     from runtime.demo import ADAPTIVE, PLAIN, Demo, fit_folds

@@ -38,8 +38,8 @@ def generate(
 
     Text goes to stdout, a summary of rounds and speed to stderr.
 
-    Examples:
-
+    Examples
+    --------
       lawfit generate "Repeat word for word: the cat sat on the mat."
 
       lawfit generate --prompts data/prompts.jsonl --adaptive data/rounds.parquet --log my-rounds.parquet
@@ -74,6 +74,8 @@ def _decode(
     engine: Engine, prompt: Prompt, max_new_tokens: int, recorder: Recorder | None, *, show: bool
 ) -> dict[str, Any]:
     """Decode one prompt, streaming its text; return what `--json` reports of it."""
+    from runtime.loops import loops
+
     target = engine.target
     request = engine.start(target.encode(prompt.text), max_new_tokens)
     keys = {"request_id": prompt.prompt_id, "prompt_id": prompt.prompt_id, "task": prompt.task}
@@ -97,6 +99,7 @@ def _decode(
         "tau": decoded / rounds if rounds else None,
         "speculated": speculated / rounds if rounds else None,
         "decode_ms": elapsed,
+        "loops": loops(request.output),
     }
 
 
@@ -114,6 +117,9 @@ def _summary(results: list[dict[str, Any]], log: Path | None) -> None:
     tokens = sum(len(result["tokens"]) - 1 for result in results)
     rounds = sum(result["rounds"] for result in results)
     seconds = sum(result["decode_ms"] for result in results) / 1e3
+    looping = [result["prompt_id"] for result in results if result["loops"]]
+    if looping:
+        note(f"{len(looping)} outputs end in a loop, which inflates acceptance: {', '.join(looping)}")
     if rounds:
         note(
             f"{len(results)} prompts, {tokens} tokens in {rounds} rounds: tau {tokens / rounds:.2f}, "

@@ -14,9 +14,7 @@ TargetFolder = Annotated[
     Path | None,
     typer.Option("--target", help="Hugging Face model folder; default: the embedded SmolLM2-135M-Instruct."),
 ]
-Dtype = Annotated[
-    str, typer.Option(help="fp32 (exact), bf16, or auto: the one that verifies fastest on this machine.")
-]
+Dtype = Annotated[str, typer.Option(help="fp32 (exact), bf16, or auto: the one that verifies fastest on this machine.")]
 Device = Annotated[str, typer.Option(help="cpu, cuda, or auto.")]
 NewTokens = Annotated[int, typer.Option("--max-new-tokens", "-n", min=1, help="Most tokens to emit for a prompt.")]
 PromptFile = Annotated[

@@ -39,7 +39,13 @@ def trace(
     chosen = load_prompts(prompts)
     loaded = load_target(target, dtype, device)
     drafter = NgramDrafter()
-    keys = {"run_id": out.stem, "engine": ENGINE, "target": loaded.name, "drafter": drafter.name, "temperature": 0.0}
+    keys = {
+        "run_id": out.stem,
+        "engine": ENGINE,
+        "target": loaded.name,
+        "drafter": drafter.name,
+        "temperature": 0.0,
+    }
     rows = []
     with progress("tracing", len(chosen)) as advance:
         for prompt in chosen:

@@ -8,9 +8,7 @@ import pytest
 
 from lawfit import Observations, RoundLog, observe
 
-HUMANEVAL = (
-    Path(__file__).parents[2] / ".." / "shared" / "data" / "public-logs" / "humaneval_strict_rounds.parquet"
-)
+HUMANEVAL = Path(__file__).parents[2] / ".." / "shared" / "data" / "public-logs" / "humaneval_strict_rounds.parquet"
 
 
 @pytest.fixture(scope="session")

@@ -73,9 +73,7 @@ BROKEN = [
 
 
 def good_frame(*rows):
-    return RoundLog.from_frame(
-        pl.DataFrame([{**GOOD, **row} for row in rows], infer_schema_length=None)
-    ).frame
+    return RoundLog.from_frame(pl.DataFrame([{**GOOD, **row} for row in rows], infer_schema_length=None)).frame
 
 
 def changed(frame, row, values):
@@ -102,9 +100,7 @@ def test_a_broken_row_is_named_with_its_round_and_place(values, message):
 def test_every_rule_has_a_failing_example():
     frame = pl.concat([changed(good_frame({}), 0, values) for values, _ in BROKEN])
     frame = pl.concat([frame, changed(good_frame({}), 0, {"count": None})])
-    broken = frame.select(
-        rule.broken.fill_null(False).any().alias(str(k)) for k, rule in enumerate(INVARIANTS)
-    )
+    broken = frame.select(rule.broken.fill_null(False).any().alias(str(k)) for k, rule in enumerate(INVARIANTS))
     assert [k for k in range(len(INVARIANTS)) if not broken[str(k)][0]] == []
 
 

@@ -13,17 +13,13 @@ def log(**columns: object) -> RoundLog:
 
 
 def test_a_round_is_censored_at_its_horizon_and_where_its_request_ended() -> None:
-    seen = observe(
-        log(accept_len=[3, 2, 1, 0, 0], horizon=[3, 3, 3, 3, 0], truncated=[False, True, None, False, None])
-    )
+    seen = observe(log(accept_len=[3, 2, 1, 0, 0], horizon=[3, 3, 3, 3, 0], truncated=[False, True, None, False, None]))
     assert seen.missed.tolist() == [False, False, True, True, False]
     assert seen.trials.tolist() == [3, 2, 2, 1, 0]
 
 
 def test_a_spine_that_left_the_path_before_the_end_of_the_request_did_miss() -> None:
-    frame = log(
-        accept_len=[2, 2, 4, 4], spine_len=[1, 2, 4, 3], horizon=[4] * 4, truncated=[True, True, False, False]
-    )
+    frame = log(accept_len=[2, 2, 4, 4], spine_len=[1, 2, 4, 3], horizon=[4] * 4, truncated=[True, True, False, False])
     seen = observe(frame, outcome="spine_len")
     assert seen.accept_len.tolist() == [1, 2, 4, 3]
     assert seen.missed.tolist() == [True, False, False, True]
@@ -69,9 +65,7 @@ def test_rows_give_the_order_where_round_numbers_are_incomplete() -> None:
         ({"prompt_id": ["p", "p"], "round": [0, 0]}, "occurs twice in one request"),
     ],
 )
-def test_last_rounds_that_cannot_be_told_are_refused(
-    policy: str, extra: dict[str, object], message: str
-) -> None:
+def test_last_rounds_that_cannot_be_told_are_refused(policy: str, extra: dict[str, object], message: str) -> None:
     frame = log(accept_len=[0, 1], horizon=[3, 3], **extra)
     assert len(observe(frame)) == 2
     with pytest.raises(NotIdentified, match=message):
@@ -124,9 +118,7 @@ def test_an_unknown_truncation_is_noted_only_where_last_rounds_are_kept() -> Non
 
 def test_the_risk_table_counts_weighted_rounds_at_risk() -> None:
     table = risk_table(
-        observe(
-            log(accept_len=[0, 2, 3, 1], horizon=[3] * 4, count=[2, 1, 1, 1], truncated=[False] * 3 + [True])
-        )
+        observe(log(accept_len=[0, 2, 3, 1], horizon=[3] * 4, count=[2, 1, 1, 1], truncated=[False] * 3 + [True]))
     )
     assert table.offset.tolist() == [1, 2, 3]
     assert table.at_risk.tolist() == [5, 2, 2]

@@ -35,9 +35,7 @@ def test_the_likelihood_equals_the_product_written_out_by_hand() -> None:
 
 def test_one_hazard_per_round_equals_the_same_hazard_at_every_offset() -> None:
     hazard = np.array([[0.3], [0.5], [0.9], [0.2], [0.4]])
-    assert log_likelihood(hazard, ROUNDS) == pytest.approx(
-        log_likelihood(np.repeat(hazard, 3, axis=1), ROUNDS)
-    )
+    assert log_likelihood(hazard, ROUNDS) == pytest.approx(log_likelihood(np.repeat(hazard, 3, axis=1), ROUNDS))
 
 
 def test_impossible_rounds_have_likelihood_minus_infinity_and_certain_ones_zero() -> None:
@@ -103,9 +101,7 @@ def test_the_capped_mean_is_that_of_the_public_code() -> None:
 @given(st.floats(0.0, 15.0))
 def test_inverting_the_mean_gives_it_back(target: float) -> None:
     assert mean(hazard_of_mean(target, 15)[..., None], 15) == pytest.approx(target, abs=1e-12)
-    assert mean(hazard_of_mean(target, 15, "capped")[..., None], 15, "capped") == pytest.approx(
-        target, abs=2e-6
-    )
+    assert mean(hazard_of_mean(target, 15, "capped")[..., None], 15, "capped") == pytest.approx(target, abs=2e-6)
 
 
 def test_the_caps_printed_in_the_paper() -> None:

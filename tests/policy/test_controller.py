@@ -1,12 +1,12 @@
 import numpy as np
 import pytest
 
-from policy.acceptance import Acceptance
+from policy.acceptance import Acceptance, OffsetLaw
 from policy.candidates import Candidates
 from policy.controller import Adaptive, FixedBudget
 from policy.cost import CostTable
 
-LAW = Acceptance(b0=0.0, b1=0.5, b2=1.0)
+LAW = Acceptance(OffsetLaw(0.0, 0.5, 1.0, 0.2), OffsetLaw(0.0, 0.5, 1.0, 0.2))
 
 
 def straight(log_prob, length=12):
@@ -42,9 +42,28 @@ def test_rate_follows_tokens_and_table_times():
     controller = policy.start()
     assert controller.rate == pytest.approx(1 / 30.0)
     decision = controller.decide(straight(-0.01), 0.0)
+    emitted = [*range(1, decision.tree.budget + 1), 99]
     for _ in range(2000):
-        controller.observe(decision, decision.tree.budget)
-    assert controller.rate == pytest.approx((decision.tree.budget + 1) / (30.0 + decision.tree.budget), rel=1e-6)
+        controller.observe(straight(-0.01), decision, emitted)
+    assert controller.rate == pytest.approx(len(emitted) / (30.0 + decision.tree.budget), rel=1e-6)
+
+
+def test_a_draft_that_was_not_verified_teaches_as_well():
+    policy = adaptive(60.0)
+    controller = policy.start()
+    decision = controller.decide(straight(-0.1), 0.5)
+    assert decision.tree.budget == 0
+    controller.observe(straight(-0.1), decision, [1])
+    assert (controller.history.accepted, controller.history.missed) == (1, 0)
+    controller.observe(straight(-0.1), decision, [77])
+    assert (controller.history.accepted, controller.history.missed) == (0.9, 1)
+
+
+def test_a_round_without_a_draft_leaves_the_history_alone():
+    controller = adaptive(1.0).start()
+    nothing = Candidates.none(0)
+    controller.observe(nothing, controller.decide(nothing, 0.5), [5])
+    assert controller.history.missed == 0
 
 
 def test_expectation_is_the_sum_of_the_trees_own_values():
@@ -57,6 +76,6 @@ def test_expectation_is_the_sum_of_the_trees_own_values():
 def test_requests_do_not_share_state():
     policy = adaptive(1.0)
     first, second = policy.start(), policy.start()
-    first.observe(first.decide(straight(-0.01), 0.0), 12)
+    first.observe(straight(-0.01), first.decide(straight(-0.01), 0.0), range(1, 13))
     assert second.rate == pytest.approx(1 / 30.0)
     assert first.rate > second.rate

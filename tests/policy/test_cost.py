@@ -51,7 +51,8 @@ def test_a_log_without_times_or_without_plain_rounds_prices_nothing():
 
 
 @pytest.mark.parametrize(
-    ("budgets", "times"), [([1, 2], [1, 2]), ([0, 2, 2], [1, 2, 3]), ([0, 1], [1, 0]), ([0], [np.nan]), ([], [])]
+    ("budgets", "times"),
+    [([1, 2], [1, 2]), ([0, 2, 2], [1, 2, 3]), ([0, 1], [1, 0]), ([0], [np.nan]), ([], [])],
 )
 def test_tables_that_cannot_price_a_round_are_refused(budgets, times):
     with pytest.raises(CostError):

@@ -13,7 +13,7 @@ from runtime.walk import Walk
 from tests.runtime.conftest import VOCABULARY
 
 
-@pytest.fixture()
+@pytest.fixture
 def request_(llama):
     return Engine(llama, RandomDrafter(VOCABULARY), FixedBudget(8)).start([1, 2, 3, 4], 20)
 

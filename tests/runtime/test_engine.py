@@ -82,7 +82,7 @@ def test_the_engines_own_log_can_be_fitted_for_the_next_policy(llama):
         engine = Engine(llama, NgramDrafter(min_match=1), FixedBudget(8))
         engine.generate(prompt, 60, lambda round: rows.append(round.row()))
     law = Acceptance.fit(RoundLog.from_frame(pl.DataFrame(rows, infer_schema_length=None)))
-    assert np.isfinite([law.b0, law.b1, law.b2]).all()
+    assert np.isfinite([law.first.b0, law.beyond.b2]).all()
 
 
 @pytest.mark.parametrize(

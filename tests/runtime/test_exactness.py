@@ -5,7 +5,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from policy.acceptance import Acceptance
+from policy.acceptance import Acceptance, OffsetLaw
 from policy.controller import Adaptive, FixedBudget
 from policy.cost import CostTable
 from runtime.audit import RandomBudget, compare, plain_output
@@ -61,8 +61,9 @@ def test_ngram_trees_leave_the_output_alone(name, request, prompt, limit, budget
 @QUIET
 @given(prompt=PROMPTS, limit=st.integers(1, 60))
 def test_the_adaptive_policy_leaves_the_output_alone(llama, prompt, limit):
+    law = Acceptance(OffsetLaw(0.5, 0.2, 0.7, 0.3), OffsetLaw(1.0, 0.1, 0.3, 0.2))
     cost = CostTable(np.array([0, 8, 32]), np.array([10.0, 11.0, 20.0]))
-    engine = Engine(llama, NgramDrafter(min_match=1), Adaptive(Acceptance(0.5, 0.2, 0.7), cost))
+    engine = Engine(llama, NgramDrafter(min_match=1), Adaptive(law, cost))
     assert engine.generate(prompt, limit) == plain_output(llama, prompt, limit)
 
 

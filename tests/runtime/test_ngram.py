@@ -61,7 +61,9 @@ def test_offers_are_bounded_and_every_path_occurs_behind_a_match(text, max_depth
         assert suffix in windows
 
 
-@pytest.mark.parametrize("settings_", [{"min_match": 0}, {"min_match": 5, "max_match": 4}, {"matches": 0}, {"depth": 0}])
+@pytest.mark.parametrize(
+    "settings_", [{"min_match": 0}, {"min_match": 5, "max_match": 4}, {"matches": 0}, {"depth": 0}]
+)
 def test_settings_without_a_meaning_are_refused(settings_):
     with pytest.raises(ValueError, match="expected"):
         NgramDrafter(**settings_)

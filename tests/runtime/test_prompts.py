@@ -7,7 +7,10 @@ from runtime.prompts import load_prompts
 def test_names_and_tasks_have_defaults(tmp_path):
     path = tmp_path / "p.jsonl"
     path.write_text('{"prompt": "a"}\n\n{"prompt": "b", "task": "qa", "prompt_id": 7}\n')
-    assert [(p.prompt_id, p.task, p.text) for p in load_prompts(path)] == [("p-1", "prompt", "a"), ("7", "qa", "b")]
+    assert [(p.prompt_id, p.task, p.text) for p in load_prompts(path)] == [
+        ("p-1", "prompt", "a"),
+        ("7", "qa", "b"),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -35,9 +35,7 @@ def table(tmp_path):
 def test_a_mapped_table_becomes_a_round_log_with_a_summary_on_stdout(lawfit, table, output):
     code, out, err = lawfit(table, *OPTIONS, "-o", output)
     assert code == 0
-    assert out == (
-        f"2 rounds, requests: 2, prompts: 2, mean accept_len 2.0000, with entropy: 50.0% -> {output}\n"
-    )
+    assert out == (f"2 rounds, requests: 2, prompts: 2, mean accept_len 2.0000, with entropy: 50.0% -> {output}\n")
     assert "t.jsonl: read as mapped" in err
     frame = read_rounds(output).frame
     assert frame.select("accept_len", "horizon", "task").rows() == [(1, 6, "a, b"), (3, 6, "a, b")]
@@ -63,9 +61,7 @@ def test_the_summary_weighs_histogram_rows_by_their_count(lawfit, tmp_path):
     rows = ({"accept_len": 0, "horizon": 3, "count": 9}, {"accept_len": 3, "horizon": 3, "count": 1})
     (tmp_path / "h.jsonl").write_text("\n".join(map(json.dumps, rows)))
     _, out, _ = lawfit("h.jsonl", "-o", "r.parquet")
-    assert out.startswith(
-        "10 rounds, requests: unknown, prompts: unknown, mean accept_len 0.3000, with entropy: 0.0%"
-    )
+    assert out.startswith("10 rounds, requests: unknown, prompts: unknown, mean accept_len 0.3000, with entropy: 0.0%")
 
 
 def test_several_inputs_become_one_log(lawfit, table, tmp_path):
@@ -105,9 +101,7 @@ def test_several_inputs_become_one_log(lawfit, table, tmp_path):
         (["t.jsonl", *OPTIONS, "-o", "t.jsonl/r.parquet"], "lawfit: t.jsonl/r.parquet: cannot be written"),
     ],
 )
-def test_bad_input_is_one_line_on_stderr_and_exit_2_and_nothing_written(
-    lawfit, table, tmp_path, arguments, message
-):
+def test_bad_input_is_one_line_on_stderr_and_exit_2_and_nothing_written(lawfit, table, tmp_path, arguments, message):
     (tmp_path / "d.parquet").mkdir()
     code, out, err = lawfit(*arguments)
     assert (code, out) == (2, "")

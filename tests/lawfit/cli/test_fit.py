@@ -47,9 +47,7 @@ def test_json_holds_the_fit(rounds: Path) -> None:
 
 def test_every_law_and_group_has_its_entry(rounds: Path) -> None:
     fits = json.loads(invoke(rounds, "--json", "--law", "all", "--by", "task").stdout)["fits"]
-    names = [
-        (group, law) for group in ("../x", "[red]") for law in ("affine", "isotonic", "geometric", "hazard")
-    ]
+    names = [(group, law) for group in ("../x", "[red]") for law in ("affine", "isotonic", "geometric", "hazard")]
     assert [(entry["group"], entry["law"]) for entry in fits] == names
     assert sum(entry["n"] for entry in fits if entry["law"] == "affine") == 900
 
@@ -77,9 +75,7 @@ def test_the_table_names_the_coefficients_and_takes_groups_as_text(rounds: Path)
 
 def test_notes_go_to_stderr(tmp_path: Path) -> None:
     path = tmp_path / "rounds.jsonl"
-    frame = pl.DataFrame(
-        {"accept_len": [0, 1, 3, 2], "horizon": [4] * 4, "root_entropy": [1.0, 0.5, None, 0.7]}
-    )
+    frame = pl.DataFrame({"accept_len": [0, 1, 3, 2], "horizon": [4] * 4, "root_entropy": [1.0, 0.5, None, 0.7]})
     own.write(RoundLog.from_frame(frame), path)
     result = invoke(path, "--law", "all", "--json")
     assert "1 of 4 rounds have no root_entropy and were left out" in result.stderr
@@ -128,9 +124,7 @@ def test_safe_names_are_unlike_for_unlike_groups() -> None:
         ("--by", "colour", LogFormatError),
     ],
 )
-def test_a_wrong_option_is_one_clear_error(
-    option: str, value: str, error: type[Exception], rounds: Path
-) -> None:
+def test_a_wrong_option_is_one_clear_error(option: str, value: str, error: type[Exception], rounds: Path) -> None:
     with pytest.raises(error, match=value):
         invoke(rounds, option, value)
 

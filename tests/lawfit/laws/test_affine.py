@@ -29,9 +29,7 @@ def expanded_glm(seen: Observations) -> tuple[Any, Any]:
 
 
 @pytest.mark.parametrize("source", ["synthetic", "humaneval"])
-def test_the_fit_equals_the_cluster_glm_on_offset_expanded_rows(
-    source: str, request: pytest.FixtureRequest
-) -> None:
+def test_the_fit_equals_the_cluster_glm_on_offset_expanded_rows(source: str, request: pytest.FixtureRequest) -> None:
     seen = observe(request.getfixturevalue(source))
     law = AffineLogit.fit(seen)
     plain, robust = expanded_glm(seen)
@@ -129,7 +127,7 @@ def test_order_of_rows_names_of_prompts_and_empty_rounds_leave_the_fit(synthetic
     zero = synthetic.frame.head(5).with_columns(accept_len=pl.lit(0, pl.Int64), horizon=pl.lit(0, pl.Int64))
     shuffled = pl.concat([synthetic.frame.sample(fraction=1.0, shuffle=True, seed=1), zero])
     renamed = shuffled.with_columns(prompt_id=pl.concat_str([pl.lit("q"), pl.col("prompt_id").str.reverse()]))
-    other = AffineLogit.fit(RoundLog.from_frame(renamed.with_columns(prompt_id=pl.col("literal"))))
+    other = AffineLogit.fit(RoundLog.from_frame(renamed))
     assert base.fitted is not None
     assert other.fitted is not None
     assert [other.b0, other.b1] == pytest.approx([base.b0, base.b1], abs=1e-12)

@@ -63,8 +63,6 @@ def test_it_has_no_standard_errors(synthetic: RoundLog) -> None:
         ((np.inf,), (0.5, 0.4)),
     ],
 )
-def test_steps_that_rise_or_do_not_fit_are_refused(
-    edges: tuple[float, ...], hazards: tuple[float, ...]
-) -> None:
+def test_steps_that_rise_or_do_not_fit_are_refused(edges: tuple[float, ...], hazards: tuple[float, ...]) -> None:
     with pytest.raises(FitError):
         Isotonic(edges, hazards)

@@ -1,12 +1,18 @@
-"""The reference values of the HumanEval log, strict verification."""
+"""The reference values of public logs: HumanEval (strict verification) and DFlash."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import polars as pl
 import pytest
 
 from lawfit import AffineLogit, FreeHazard, Geometric, Isotonic, Observations, RoundLog
 from lawfit.curve import entropy_curve, round_r_squared, survival_curve
 from lawfit.observations import risk_table
+
+PUBLIC = Path(__file__).parents[3] / ".." / "shared" / "data" / "public-logs"
+DFLASH = PUBLIC / "dflash_v5_rounds.csv"
 
 
 def test_sample(humaneval_rounds: Observations) -> None:
@@ -78,12 +84,25 @@ def test_least_squares_on_rounds(
 def test_round_r2_of_both_estimators(humaneval_rounds: Observations) -> None:
     least_squares = AffineLogit.fit(humaneval_rounds, method="ls-deciles")
     assert round_r_squared(least_squares, humaneval_rounds) == pytest.approx(0.36389, abs=1e-5)
-    assert round_r_squared(AffineLogit.fit(humaneval_rounds), humaneval_rounds) == pytest.approx(
-        0.35234, abs=1e-5
-    )
+    assert round_r_squared(AffineLogit.fit(humaneval_rounds), humaneval_rounds) == pytest.approx(0.35234, abs=1e-5)
 
 
 def test_isotonic_curve_r2_on_its_own_deciles_is_one(humaneval_rounds: Observations) -> None:
     law = Isotonic.fit(humaneval_rounds, method="ls-deciles")
     assert law.fitted is not None
     assert law.fitted.curve_r2 == pytest.approx(1.0, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("dataset", "rounds", "mean", "match_prob"),
+    [("gsm8k", 742, 4.919, 0.8408), ("math500", 611, 6.935, 0.8954)],
+)
+def test_dflash_geometric(dataset: str, rounds: int, mean: float, match_prob: float) -> None:
+    if not DFLASH.exists():
+        pytest.skip("the public DFlash log is not on this machine")
+    frame = pl.read_csv(DFLASH).filter(~pl.col("is_warmup") & (pl.col("dataset") == dataset))
+    law = Geometric.fit(RoundLog.from_frame(frame.select(accept_len="a", horizon=pl.lit(15))))
+    assert law.fitted is not None
+    assert law.fitted.rounds == rounds
+    assert law.fitted.mean_accept_len == pytest.approx(mean, abs=1e-3)
+    assert law.match_prob == pytest.approx(match_prob, abs=5e-5)

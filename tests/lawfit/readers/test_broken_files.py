@@ -55,9 +55,7 @@ def test_empty_and_absent_files_and_folders_are_refused_in_every_format(tmp_path
 
 def test_an_unknown_suffix_lists_the_known_ones(tmp_path):
     (tmp_path / "server.txt").write_text("INFO SpecDecoding metrics: Mean acceptance length: 2.62\n")
-    with pytest.raises(
-        LogFormatError, match=r"suffix '\.txt', expected \.parquet, \.csv, \.tsv, \.jsonl or \.json"
-    ):
+    with pytest.raises(LogFormatError, match=r"suffix '\.txt', expected \.parquet, \.csv, \.tsv, \.jsonl or \.json"):
         read_rounds(tmp_path / "server.txt")
 
 
@@ -87,9 +85,7 @@ def test_an_unknown_suffix_lists_the_known_ones(tmp_path):
     ],
 )
 def test_a_bad_row_is_named_with_its_line_past_blank_lines(tmp_path, row, message):
-    good = (
-        '{"accept_len": 1, "horizon": 3, "root_entropy": 0.5, "accept_ranks": [1], "draft_entropies": [0.1]}'
-    )
+    good = '{"accept_len": 1, "horizon": 3, "root_entropy": 0.5, "accept_ranks": [1], "draft_entropies": [0.1]}'
     (tmp_path / "a.jsonl").write_text(f"{good}\n\n{good}\n\n{row}\n{good}\n")
     with pytest.raises(LogFormatError) as caught:
         read_rounds(tmp_path / "a.jsonl")
@@ -115,9 +111,7 @@ SEEDS = [
     [
         {
             "id": "a",
-            "choices": [
-                {"speculative_decoding_stats": {"acceptance_histogram": {"1": 2}, "num_spec_steps": 2}}
-            ],
+            "choices": [{"speculative_decoding_stats": {"acceptance_histogram": {"1": 2}, "num_spec_steps": 2}}],
             "metrics": {
                 "speculative_decoding": {
                     "acceptance_histogram": [1, 0, 1, 0],
@@ -198,9 +192,7 @@ def mutated(draw):
 def damaged(draw):
     """A valid file with some bytes overwritten or its end cut off."""
     content = bytearray("\n".join(json.dumps(record) for record in draw(st.sampled_from(SEEDS))).encode())
-    for at, byte in draw(
-        st.lists(st.tuples(st.integers(0, len(content) - 1), st.integers(0, 255)), max_size=4)
-    ):
+    for at, byte in draw(st.lists(st.tuples(st.integers(0, len(content) - 1), st.integers(0, 255)), max_size=4)):
         content[at] = byte
     return bytes(content[: draw(st.integers(0, len(content)))])
 

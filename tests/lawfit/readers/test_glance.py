@@ -19,9 +19,7 @@ ROW = {
 
 def written(tmp_path, *changes):
     path = tmp_path / "rounds.jsonl"
-    rows = [
-        {name: value for name, value in {**ROW, **change}.items() if value != "absent"} for change in changes
-    ]
+    rows = [{name: value for name, value in {**ROW, **change}.items() if value != "absent"} for change in changes]
     path.write_text("\n".join(json.dumps(row) for row in rows) + "\n")
     return path
 
@@ -59,9 +57,7 @@ def test_a_log_without_task_and_prompt_leaves_them_unknown(tmp_path):
 
 
 def test_an_extended_round_beyond_the_horizon_is_cut_to_it_with_a_note(tmp_path):
-    path = written(
-        tmp_path, {"extended": True, "accepted": 18, "tau": 19, "tree_size": 80}, {"extended": True}
-    )
+    path = written(tmp_path, {"extended": True, "accepted": 18, "tau": 19, "tree_size": 80}, {"extended": True})
     reading = read_with_notes(path, constants={"horizon": 15})
     assert reading.log.frame.select("accept_len", "horizon", "draft_passes").rows() == [
         (15, 15, 2),
@@ -72,9 +68,7 @@ def test_an_extended_round_beyond_the_horizon_is_cut_to_it_with_a_note(tmp_path)
 
 def test_a_plain_round_beyond_the_horizon_is_an_error(tmp_path):
     path = written(tmp_path, {}, {"round": 1, "accepted": 16, "tau": 17})
-    with pytest.raises(
-        LogFormatError, match=r"round 1: accept_len 16 exceeds horizon 15 \(.*rounds\.jsonl:2\)"
-    ):
+    with pytest.raises(LogFormatError, match=r"round 1: accept_len 16 exceeds horizon 15 \(.*rounds\.jsonl:2\)"):
         read_rounds(path, constants={"horizon": 15})
 
 

@@ -19,18 +19,14 @@ def write_table(path, frame):
     return path
 
 
-FRAME = pl.DataFrame(
-    {"a": [1, 0], "H": [0.5, 1.25], "prompt": ["é", "日本"], "round": [0, 1], "extra": [9, 9]}
-)
+FRAME = pl.DataFrame({"a": [1, 0], "H": [0.5, 1.25], "prompt": ["é", "日本"], "round": [0, 1], "extra": [9, 9]})
 
 
 @pytest.mark.parametrize("suffix", [".parquet", ".csv", ".tsv", ".jsonl"])
 def test_mapped_columns_are_taken_from_any_table(tmp_path, suffix):
     path = write_table(tmp_path / f"t{suffix}", FRAME)
     reading = read_with_notes(path, mapping=NAMES, constants={"horizon": 6, "task": "t"})
-    assert reading.log.frame.select(
-        "accept_len", "root_entropy", "prompt_id", "round", "horizon", "task"
-    ).rows() == [
+    assert reading.log.frame.select("accept_len", "root_entropy", "prompt_id", "round", "horizon", "task").rows() == [
         (1, 0.5, "é", 0, 6, "t"),
         (0, 1.25, "日本", 1, 6, "t"),
     ]
@@ -46,9 +42,7 @@ def test_a_constant_stands_in_for_an_absent_column_with_a_note(tmp_path):
 
 def test_an_absent_column_without_a_constant_is_an_error_that_lists_the_columns(tmp_path):
     path = write_table(tmp_path / "t.csv", FRAME)
-    with pytest.raises(
-        LogFormatError, match="no column 'L' for horizon; the columns are a, H, prompt, round, extra"
-    ):
+    with pytest.raises(LogFormatError, match="no column 'L' for horizon; the columns are a, H, prompt, round, extra"):
         read_rounds(path, mapping={**NAMES, "horizon": "L"})
 
 
@@ -60,9 +54,7 @@ def test_a_constant_fills_gaps_but_never_overrides_a_value(tmp_path):
 
 
 def test_a_float32_of_the_file_agrees_with_the_number_as_typed(tmp_path):
-    frame = pl.DataFrame(
-        {"accept_len": [1], "horizon": [4], "temperature": pl.Series([0.7], dtype=pl.Float32)}
-    )
+    frame = pl.DataFrame({"accept_len": [1], "horizon": [4], "temperature": pl.Series([0.7], dtype=pl.Float32)})
     read_rounds(write_table(tmp_path / "t.parquet", frame), constants={"temperature": "0.7"})
 
 
@@ -75,17 +67,12 @@ def test_a_source_may_be_shifted_by_a_whole_number(tmp_path, source):
 
 def test_a_column_of_that_very_name_goes_before_the_shift(tmp_path):
     path = write_table(tmp_path / "t.csv", pl.DataFrame({"acc-1": [5], "acc": [3]}))
-    assert (
-        read_rounds(path, mapping={"accept_len": "acc-1"}, constants={"horizon": 6}).frame["accept_len"][0]
-        == 5
-    )
+    assert read_rounds(path, mapping={"accept_len": "acc-1"}, constants={"horizon": 6}).frame["accept_len"][0] == 5
 
 
 def test_a_shift_of_what_is_no_number_is_refused(tmp_path):
     path = write_table(tmp_path / "t.csv", pl.DataFrame({"acc": ["2", "many"]}))
-    with pytest.raises(
-        LogFormatError, match=r"acc is 'many', expected a whole number \(int64\) \(.*t\.csv:3\)"
-    ):
+    with pytest.raises(LogFormatError, match=r"acc is 'many', expected a whole number \(int64\) \(.*t\.csv:3\)"):
         read_rounds(path, mapping={"accept_len": "acc-1"}, constants={"horizon": 6})
 
 
@@ -93,9 +80,7 @@ def test_an_unknown_table_lists_its_columns_and_shows_how_to_map_them(tmp_path):
     path = write_table(tmp_path / "t.csv", FRAME)
     with pytest.raises(LogFormatError) as caught:
         read_rounds(path)
-    assert "no column gives horizon and accept_len; the columns are a, H, prompt, round, extra" in str(
-        caught.value
-    )
+    assert "no column gives horizon and accept_len; the columns are a, H, prompt, round, extra" in str(caught.value)
     assert "--map accept_len=" in str(caught.value)
 
 
@@ -112,9 +97,7 @@ def test_prompt_numbers_that_recur_in_tasks_are_told_apart(tmp_path):
 
 
 def test_a_prompt_name_that_recurs_in_tasks_stays_one_prompt_but_two_requests(tmp_path):
-    frame = pl.DataFrame(
-        {"accept_len": [1, 1], "horizon": [2, 2], "prompt_id": ["x", "x"], "task": ["a", "b"]}
-    )
+    frame = pl.DataFrame({"accept_len": [1, 1], "horizon": [2, 2], "prompt_id": ["x", "x"], "task": ["a", "b"]})
     log = read_rounds(write_table(tmp_path / "t.csv", frame))
     assert log.frame["prompt_id"].to_list() == ["x", "x"]
     assert log.frame["request_id"].to_list() == ["a/x", "b/x"]
@@ -135,10 +118,7 @@ def test_one_bad_value_in_a_good_column_is_an_error_not_a_dropped_column(tmp_pat
 
 @pytest.mark.parametrize("name", ["prompt_id", "task"])
 def test_a_nested_name_is_an_error_with_its_row(tmp_path, name):
-    rows = [
-        {"accept_len": 1, "horizon": 2, "prompt_id": "p", "task": "t", name: value}
-        for value in ("x", {"a": 1})
-    ]
+    rows = [{"accept_len": 1, "horizon": 2, "prompt_id": "p", "task": "t", name: value} for value in ("x", {"a": 1})]
     (tmp_path / "t.jsonl").write_text("\n".join(map(json.dumps, rows)))
     with pytest.raises(LogFormatError, match=rf"{name} is {{'a': 1}}, expected text \(.*t\.jsonl:2\)"):
         read_rounds(tmp_path / "t.jsonl")

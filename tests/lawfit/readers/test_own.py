@@ -24,9 +24,7 @@ def rows(draw):
     horizon = draw(st.integers(0, 20))
     accepted = draw(st.integers(0, horizon))
     budget = draw(st.none() | st.integers(horizon, 60))
-    ranks = st.lists(st.integers(1, budget or 60), min_size=accepted, max_size=accepted, unique=True).map(
-        sorted
-    )
+    ranks = st.lists(st.integers(1, budget or 60), min_size=accepted, max_size=accepted, unique=True).map(sorted)
     return {
         "run_id": draw(TEXT),
         "request_id": draw(TEXT),
@@ -49,9 +47,7 @@ def rows(draw):
 
 
 def log_of(records):
-    return RoundLog.from_frame(
-        pl.from_dicts(records, schema={**dict.fromkeys(records[0])}, infer_schema_length=None)
-    )
+    return RoundLog.from_frame(pl.from_dicts(records, schema={**dict.fromkeys(records[0])}, infer_schema_length=None))
 
 
 @pytest.mark.parametrize("suffix", [".parquet", ".jsonl"])

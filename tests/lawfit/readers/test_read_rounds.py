@@ -42,9 +42,7 @@ def test_a_mapping_asks_for_the_mapped_format(tmp_path):
 
 
 def test_an_unknown_format_name_lists_the_known_ones(tmp_path):
-    with pytest.raises(
-        LawfitError, match="no format 'excel', expected auto, own, glance, vllm, proposals, mapped"
-    ):
+    with pytest.raises(LawfitError, match="no format 'excel', expected auto, own, glance, vllm, proposals, mapped"):
         read_rounds(written(tmp_path / "a.jsonl", ROW), "excel")
 
 

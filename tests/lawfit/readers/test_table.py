@@ -54,9 +54,7 @@ def test_a_broken_line_after_good_ones_is_named(tmp_path):
         load_records(path)
 
 
-@pytest.mark.parametrize(
-    ("text", "where"), [('{"a": 1}\n[1]\n', "a.jsonl:2"), ('[{"a": 1}, 7]', "a.jsonl row 1")]
-)
+@pytest.mark.parametrize(("text", "where"), [('{"a": 1}\n[1]\n', "a.jsonl:2"), ('[{"a": 1}, 7]', "a.jsonl row 1")])
 def test_what_is_json_but_no_object_is_refused(tmp_path, text, where):
     with pytest.raises(LogFormatError) as caught:
         load_records(written(tmp_path, "a.jsonl", text))
