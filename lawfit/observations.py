@@ -161,7 +161,8 @@ def observe(
     """Turn a round log into survival observations.
 
     A round is censored where its outcome reached the horizon, or where ``truncated`` says that the request's
-    end cut the run; an unknown ``truncated`` counts as not truncated.
+    end cut the run; an unknown ``truncated`` counts as not truncated. A round that offered no draft (horizon 0)
+    says nothing of acceptance and is left out, with a note.
 
     Parameters
     ----------
@@ -178,7 +179,7 @@ def observe(
     Raises
     ------
     NotIdentified
-        No round is left; the outcome is not logged; or last rounds cannot be told.
+        No round is left, or none offered a draft; the outcome is not logged; or last rounds cannot be told.
     FitError
         An option is not one of those above.
     """
@@ -192,6 +193,13 @@ def observe(
     frame = _with_outcome(frame, outcome, log.source)
     if frame.is_empty():
         raise NotIdentified(f"{log.source}: no rounds are left to fit (last_round is {last_round})")
+    drafted = frame.filter(pl.col("horizon") > 0)
+    if drafted.is_empty():
+        raise NotIdentified(f"{log.source}: no round offered a draft (every horizon is 0)")
+    notes = _notes(log.frame, last_round)
+    if idle := len(frame) - len(drafted):
+        notes = (*notes, f"{idle} of {len(frame)} rounds offered no draft (horizon 0) and were left out")
+    frame = drafted
     entropy = frame[signal].cast(pl.Float64)
     return Observations(
         accept_len=frame["_a"].to_numpy(),
@@ -204,7 +212,7 @@ def observe(
         digest=log.digest,
         last_round=last_round,
         signal=signal,
-        notes=_notes(log.frame, last_round),
+        notes=notes,
     )
 
 

@@ -38,7 +38,7 @@ def plot_curve(curve: Curve, laws: Mapping[str, Law] | None = None, *, ax: Axes 
     Axes
         The axes drawn on.
     """
-    axes = _axes(ax)
+    axes = plain_axes(ax)
     low, high = curve.interval()
     right = float(curve.entropy[-1]) * 1.04 or 1.0
     grid = np.linspace(0.0, right, 2000)  # fine enough for the steps of an isotonic law
@@ -76,7 +76,7 @@ def plot_survival(observed: SurvivalCurve, laws: Mapping[str, Law] | None = None
     """
     from matplotlib.ticker import MaxNLocator
 
-    axes = _axes(ax)
+    axes = plain_axes(ax)
     for k, (label, law) in enumerate((laws or {}).items()):
         expected = observed.expected(law)
         axes.plot(np.arange(len(expected) + 1), [1.0, *expected], label=label, **_line(k))
@@ -100,7 +100,8 @@ def new_figure() -> Figure:
     return Figure(figsize=(6.4, 4.2), dpi=150, layout="constrained")
 
 
-def _axes(ax: Axes | None) -> Axes:
+def plain_axes(ax: Axes | None = None) -> Axes:
+    """Make axes, or take ``ax``, in the plain style of all figures: two spines and a faint grid."""
     ax = new_figure().add_subplot() if ax is None else ax
     ax.spines[["top", "right"]].set_visible(False)
     ax.spines[["left", "bottom"]].set_color("#8C8C8C")

@@ -12,14 +12,13 @@ from lawfit.laws import AffineLogit
 from lawfit.log import RoundLog
 from lawfit.observations import observe
 from lawfit.page import Section, render
-from lawfit.plots import new_figure, plot_curve
+from lawfit.plots import plain_axes, plot_curve
 from policy.cost import CostTable
 from runtime.demo import FIXED
 from runtime.demo_table import Line, mean, to_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 _FIXED_COLOURS = ("#c9d3df", "#9fb1c6", "#7488a3")
 _ADAPTIVE = "#0072b2"
@@ -46,45 +45,44 @@ _FOOTER = (
 
 
 def _speed(rows: Sequence[Line], facts: dict[str, Any]) -> Section:
-    figure = _figure()
-    plot_speed(rows, ax=figure.axes[0])
+    axes = plot_speed(rows)
     text = (
         f"Tokens per second over plain decoding ({facts['plain_tokens_per_s']:.1f} per second here), "
         "with fixed budgets and with the fitted policy; tau and the share of rounds that speculated are the policy's."
     )
-    return Section("Speed by task", text, to_table(rows), figure, total=True)
+    return Section("Speed by task", text, to_table(rows), axes.figure, total=True)
 
 
 def _law(log: RoundLog) -> Section:
     observed = observe(log)
     law = AffineLogit.fit(observed)
-    figure = _figure()
-    plot_curve(entropy_curve(observed), {"affine-logit law": law}, ax=figure.axes[0])
+    axes = plot_curve(entropy_curve(observed), {"affine-logit law": law})
     details = law.fitted
     errors = (details.cluster_se if details else None) or {}
     text = (
-        f"logit p = b0 - b1 H fitted by maximum likelihood to {len(log)} rounds of the shipped log: "
+        f"logit p = b0 - b1 H fitted by maximum likelihood to the {len(observed)} rounds of the shipped log that "
+        f"offered a draft (of {len(log)}): "
         f"b0 {law.b0:.3f} (prompt-cluster SE {errors.get('b0', float('nan')):.3f}), "
         f"b1 {law.b1:.3f} ({errors.get('b1', float('nan')):.3f}). Points are means of entropy deciles, "
         "with 95% intervals over prompts."
     )
-    return Section("The entropy law on the shipped log", text, figure=figure)
+    return Section("The entropy law on the shipped log", text, figure=axes.figure)
 
 
 def _cost(cost: CostTable) -> Section:
-    figure = _figure()
-    plot_cost(cost, ax=figure.axes[0])
+    axes = plot_cost(cost)
     plain, wide = cost.round_ms[0], cost.round_ms[-1]
     text = (
         f"Median time of a round by the draft nodes it verifies, measured here before decoding: {plain:.1f} ms without "
         f"speculation, {wide / plain:.2f} times that at {cost.max_budget} nodes. The policy takes the budget whose "
         "expected tokens are worth their time."
     )
-    return Section("What a round costs on this machine", text, figure=figure)
+    return Section("What a round costs on this machine", text, figure=axes.figure)
 
 
-def plot_speed(rows: Sequence[Line], *, ax: Axes) -> Axes:
+def plot_speed(rows: Sequence[Line], *, ax: Axes | None = None) -> Axes:
     """Draw grouped bars: speed over plain decoding of the fixed budgets and the adaptive policy, per task."""
+    ax = plain_axes(ax)
     place = np.arange(len(rows))
     width = 0.8 / (len(FIXED) + 1)
     for at, (budget, colour) in enumerate(zip(FIXED, _FIXED_COLOURS, strict=True)):
@@ -100,17 +98,11 @@ def plot_speed(rows: Sequence[Line], *, ax: Axes) -> Axes:
     return ax
 
 
-def plot_cost(cost: CostTable, *, ax: Axes) -> Axes:
+def plot_cost(cost: CostTable, *, ax: Axes | None = None) -> Axes:
     """Draw the cost table: time of a round against its budget."""
+    ax = plain_axes(ax)
     ax.plot(cost.budgets, cost.round_ms, color=_ADAPTIVE, marker="o", markersize=4, linewidth=1.6)
     ax.set_xlabel("verified draft nodes (budget)")
     ax.set_ylabel("time of a round, ms")
     ax.set_ylim(bottom=0)
     return ax
-
-
-def _figure() -> Figure:
-    figure = new_figure()
-    if not figure.axes:
-        figure.subplots()
-    return figure

@@ -51,7 +51,7 @@ class Engine:
             request.prev_entropy,
         )
         t0 = perf_counter()
-        candidates = self.drafter.propose(request.tokens, request.remaining)
+        candidates = self.drafter.propose(request.tokens, request.prompt_len, request.remaining)
         t1 = perf_counter()
         decision = controller.decide(candidates, prev_entropy)
         t2 = perf_counter()

@@ -27,7 +27,7 @@ class _FixedChain:
         self.max_nodes = max_nodes
         self._vocabulary = vocabulary
 
-    def propose(self, tokens: Sequence[int], max_depth: int) -> Candidates:
+    def propose(self, tokens: Sequence[int], prompt_len: int, max_depth: int) -> Candidates:
         count = self.max_nodes
         drawn = np.random.default_rng(len(tokens)).integers(0, self._vocabulary, count)
         chain = np.concatenate([[tokens[-1]], drawn])

@@ -30,7 +30,7 @@ def trace_request(target: Target, drafter: Drafter, prompt: Sequence[int], max_n
     output, entropies = decode(target, prompt, max_new_tokens)
     rows = []
     for position in range(len(output) - 1):
-        candidates = drafter.propose([*prompt, *output[: position + 1]], max_new_tokens - position - 1)
+        candidates = drafter.propose([*prompt, *output[: position + 1]], len(prompt), max_new_tokens - position - 1)
         tree = best_first(candidates, candidates.root, drafter.max_nodes)
         where = {
             "round": position,

@@ -22,6 +22,9 @@ class Drafter(Protocol):
     name: str
     max_nodes: int
 
-    def propose(self, tokens: Sequence[int], max_depth: int) -> Candidates:
-        """Offer candidates behind ``tokens``, whose last one is the root, at most ``max_depth`` deep."""
+    def propose(self, tokens: Sequence[int], prompt_len: int, max_depth: int) -> Candidates:
+        """Offer candidates behind ``tokens``, whose last one is the root, at most ``max_depth`` deep.
+
+        The first ``prompt_len`` tokens are the prompt, the others the request's own output.
+        """
         ...

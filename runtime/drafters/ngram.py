@@ -18,8 +18,10 @@ class NgramDrafter:
     """Merges the continuations of several earlier matches into one trie.
 
     A match of length m (its last m tokens equal the last m of the context, root included) weighs 2**m. Below a node
-    at depth d, a child has draft probability W_child / (W_all + escape * 2**-d): W sums the weights of the matches
-    that pass there, and the escape mass shrinks with depth, because an accepted token lengthens every match by one.
+    at depth d, a child has draft probability W_child / (W_all + escape): W sums the weights of the matches that pass
+    there. Where those lie in the prompt the escape mass halves with every accepted token, as if the match grew: a text
+    that is being copied goes on being copied. A phrase of the request's own output promises no such run, and its
+    escape mass stays.
 
     Attributes
     ----------
@@ -48,57 +50,76 @@ class NgramDrafter:
         if not (1 <= self.min_match <= self.max_match and min(self.matches, self.depth, self.max_nodes) >= 1):
             raise ValueError(f"{self}: expected 1 <= min_match <= max_match and positive matches, depth, max_nodes")
 
-    def propose(self, tokens: Sequence[int], max_depth: int) -> Candidates:
+    def propose(self, tokens: Sequence[int], prompt_len: int, max_depth: int) -> Candidates:
         """Offer candidates; the offer's confidence is the length of the longest match, 0 where there is none."""
         text = np.asarray(tokens, dtype=np.int64)
-        position, length = self._find(text)
+        end, length = self._find(text)
         depth = min(self.depth, max_depth)
-        if len(position) == 0 or depth < 1:
+        if len(end) == 0 or depth < 1:
             return Candidates.none(int(text[-1]))
-        return self._merge(text, position, length, depth)
+        trie = _Trie(int(text[-1]), self.max_nodes)
+        for at, match in zip(end.tolist(), length.tolist(), strict=True):
+            # A continuation that runs into the end of the text goes on from its own copy, as a loop would.
+            copied = text[at + 1 + np.arange(depth) % (len(text) - 1 - at)]
+            trie.insert(copied.tolist(), 2.0**match, in_prompt=at < prompt_len)
+        return trie.candidates(self.escape, confidence=float(length[0]))
 
     def _find(self, text: IntArray) -> tuple[IntArray, IntArray]:
         """Find the ends and lengths of the matches that are used, longest first, then most recent."""
         last = len(text) - 1
-        position = np.flatnonzero(text[:last] == text[last])
-        length = np.ones(len(position), dtype=np.int64)
-        alive = np.arange(len(position))
+        end = np.flatnonzero(text[:last] == text[last])
+        length = np.ones(len(end), dtype=np.int64)
+        alive = np.arange(len(end))
         for back in range(1, self.max_match):
-            alive = alive[position[alive] >= back]
-            alive = alive[text[position[alive] - back] == text[last - back]]
+            alive = alive[end[alive] >= back]
+            alive = alive[text[end[alive] - back] == text[last - back]]
             if len(alive) == 0:
                 break
             length[alive] += 1
         keep = np.flatnonzero(length >= self.min_match)
-        keep = keep[np.lexsort((-position[keep], -length[keep]))][: self.matches]
-        return position[keep], length[keep]
+        keep = keep[np.lexsort((-end[keep], -length[keep]))][: self.matches]
+        return end[keep], length[keep]
 
-    def _merge(self, text: IntArray, position: IntArray, length: IntArray, depth: int) -> Candidates:
-        """Insert the continuations into a trie, and turn weights into conditional probabilities."""
-        last = len(text) - 1
-        tokens, parents, depths, weights = [int(text[last])], [-1], [0], [0.0]
-        children: list[dict[int, int]] = [{}]
-        for end, match in zip(position.tolist(), length.tolist(), strict=True):
-            # A continuation that runs into the end of the text goes on from its own copy, as a loop would.
-            copied = text[end + 1 + np.arange(depth) % (last - end)].tolist()
-            node = 0
-            for token in copied:
-                child = children[node].get(token)
-                if child is None:
-                    if len(tokens) > self.max_nodes:
-                        break
-                    child = len(tokens)
-                    children[node][token] = child
-                    children.append({})
-                    tokens.append(token)
-                    parents.append(node)
-                    depths.append(depths[node] + 1)
-                    weights.append(0.0)
-                weights[child] += 2.0**match
-                node = child
-        weight, parent = np.array(weights), np.array(parents)
-        through = np.bincount(parent[1:], weights=weight[1:], minlength=len(tokens))
-        escape = self.escape * 2.0 ** -np.array(depths)
-        log_prob = np.log(np.where(parent < 0, 1.0, weight / (through + escape)[parent]))
-        log_prob[0] = 0.0
-        return Candidates(np.array(tokens), parent, log_prob, confidence=float(length[0]))
+
+class _Trie:
+    """A trie under construction, with the weights of the matches that pass through each node."""
+
+    def __init__(self, root: int, max_nodes: int) -> None:
+        self.max_nodes = max_nodes
+        self.tokens, self.parents, self.depths = [root], [-1], [0]
+        self.weights: list[list[float]] = [[0.0, 0.0]]  # of matches in the output, in the prompt
+        self.children: list[dict[int, int]] = [{}]
+
+    def insert(self, tokens: Sequence[int], weight: float, *, in_prompt: bool) -> None:
+        """Add one continuation, as far as there is room for new nodes."""
+        node = 0
+        for token in tokens:
+            child = self.children[node].get(token)
+            if child is None:
+                if len(self.tokens) > self.max_nodes:
+                    return
+                child = self._add(node, token)
+            self.weights[child][in_prompt] += weight
+            node = child
+
+    def candidates(self, escape: float, confidence: float) -> Candidates:
+        """Turn weights into conditional probabilities."""
+        weight, parent, depth = np.array(self.weights), np.array(self.parents), np.array(self.depths)
+        through = np.stack(
+            [np.bincount(parent[1:], weights=weight[1:, k], minlength=len(parent)) for k in (0, 1)], axis=1
+        )
+        total = through.sum(axis=1)
+        shrunk = through[:, 0] + through[:, 1] * 2.0**-depth
+        mass = total + escape * np.divide(shrunk, total, out=np.ones(len(total)), where=total > 0)
+        log_prob = np.log(np.where(parent < 0, 1.0, weight.sum(axis=1)) / np.where(parent < 0, 1.0, mass[parent]))
+        return Candidates(np.array(self.tokens), parent, log_prob, confidence)
+
+    def _add(self, parent: int, token: int) -> int:
+        node = len(self.tokens)
+        self.children[parent][token] = node
+        self.children.append({})
+        self.tokens.append(token)
+        self.parents.append(parent)
+        self.depths.append(self.depths[parent] + 1)
+        self.weights.append([0.0, 0.0])
+        return node

@@ -15,6 +15,6 @@ class NoDrafter:
     name: str = "none"
     max_nodes: int = 0
 
-    def propose(self, tokens: Sequence[int], max_depth: int) -> Candidates:
+    def propose(self, tokens: Sequence[int], prompt_len: int, max_depth: int) -> Candidates:
         """Offer the root alone."""
         return Candidates.none(int(tokens[-1]))

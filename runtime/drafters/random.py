@@ -31,7 +31,7 @@ class RandomDrafter:
     oracle: tuple[int, ...] = ()
     name: str = "random"
 
-    def propose(self, tokens: Sequence[int], max_depth: int) -> Candidates:
+    def propose(self, tokens: Sequence[int], prompt_len: int, max_depth: int) -> Candidates:
         """Offer a random trie of random size, at most ``max_depth`` deep."""
         rng = np.random.default_rng((self.seed, len(tokens)))
         nodes, parents, depths = [int(tokens[-1])], [-1], [0]

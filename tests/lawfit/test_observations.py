@@ -13,9 +13,9 @@ def log(**columns: object) -> RoundLog:
 
 
 def test_a_round_is_censored_at_its_horizon_and_where_its_request_ended() -> None:
-    seen = observe(log(accept_len=[3, 2, 1, 0, 0], horizon=[3, 3, 3, 3, 0], truncated=[False, True, None, False, None]))
-    assert seen.missed.tolist() == [False, False, True, True, False]
-    assert seen.trials.tolist() == [3, 2, 2, 1, 0]
+    seen = observe(log(accept_len=[3, 2, 1, 0], horizon=[3, 3, 3, 3], truncated=[False, True, None, False]))
+    assert seen.missed.tolist() == [False, False, True, True]
+    assert seen.trials.tolist() == [3, 2, 2, 1]
 
 
 def test_a_spine_that_left_the_path_before_the_end_of_the_request_did_miss() -> None:
@@ -126,8 +126,9 @@ def test_the_risk_table_counts_weighted_rounds_at_risk() -> None:
     assert np.allclose(table.hazard, [0.6, 1.0, 0.5])
 
 
-def test_rounds_with_horizon_zero_change_no_count() -> None:
-    with_zero = risk_table(observe(log(accept_len=[0, 1], horizon=[0, 2])))
-    without = risk_table(observe(log(accept_len=[1], horizon=[2])))
-    assert with_zero.at_risk.tolist() == without.at_risk.tolist()
-    assert len(risk_table(observe(log(accept_len=[0], horizon=[0]))).offset) == 0
+def test_rounds_that_offered_no_draft_are_left_out_with_a_note() -> None:
+    seen = observe(log(accept_len=[0, 1], horizon=[0, 2]))
+    assert len(seen) == 1
+    assert any("1 of 2 rounds offered no draft" in note for note in seen.notes)
+    with pytest.raises(NotIdentified, match="no round offered a draft"):
+        observe(log(accept_len=[0], horizon=[0]))

@@ -15,7 +15,7 @@ def test_tree_rows_equal_the_rows_of_separate_paths(name, request):
     target = request.getfixturevalue(name)
     prompt = list(range(14))
     for seed in range(10):
-        candidates = RandomDrafter(VOCABULARY, seed).propose([*prompt, 5], 8)
+        candidates = RandomDrafter(VOCABULARY, seed).propose([*prompt, 5], len(prompt), 8)
         tree = best_first(candidates, 5, 24)
         cache = target.new_cache(64)
         target.prefill(prompt, cache)
