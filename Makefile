@@ -33,7 +33,7 @@ unit: $(VENV)/.ready
 
 # lawfit and policy never import torch: their tests pass where it does not exist.
 core: $(CORE)/.ready
-	$(CORE)/bin/python -m pytest tests/lawfit tests/policy -p no:cacheprovider
+	$(CORE)/bin/python -m pytest tests/lawfit tests/policy tests/test_packaging.py -p no:cacheprovider
 
 bench: $(VENV)/.ready
 	$(BIN)/python benchmarks/fit_speed.py

@@ -100,12 +100,12 @@ def entropy_curve(observations: Observations, *, bins: int = 10, edges: Edges = 
     rows = observations.with_entropy()
     entropy = _entropy(rows)
     assign = _equal_count if edges == "count" else _quantile
-    bin_ = np.unique(assign(entropy, rows.weight, bins), return_inverse=True)[1]
+    bin_ = _dense(assign(entropy, rows.weight, bins))[1]
     rounds = np.bincount(bin_, weights=rows.weight).astype(np.float64)
     accept_len = np.bincount(bin_, weights=rows.weight * rows.accept_len) / rounds
     low = np.full(len(rounds), np.inf)
     np.minimum.at(low, bin_, entropy)
-    horizons, which = np.unique(rows.horizon, return_inverse=True)
+    horizons, which = _dense(rows.horizon)
     shares = np.zeros((len(rounds), len(horizons)))
     np.add.at(shares, (bin_, which), rows.weight)
     influence = rows.weight * (rows.accept_len - accept_len[bin_]) / rounds[bin_]
@@ -239,13 +239,22 @@ def _errors(rows: Observations, bin_: Ints, influence: Floats) -> Floats:
     if rows.cluster is None:
         # A row of weight w is w equal rounds.
         return np.sqrt(np.bincount(bin_, weights=influence**2 / rows.weight))
-    codes = np.unique(rows.cluster, return_inverse=True)[1]
+    codes = _dense(rows.cluster)[1]
     shape = (int(bin_.max()) + 1, int(codes.max()) + 1)
     cells = bin_ * shape[1] + codes
     sums = np.bincount(cells, weights=influence, minlength=shape[0] * shape[1]).reshape(shape)
     groups = (np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape) > 0).sum(axis=1)
     factor = np.where(groups > 1, groups / np.maximum(groups - 1, 1), np.nan)
     return np.asarray(np.sqrt(factor * (sums**2).sum(axis=1)))
+
+
+def _dense(numbers: Ints) -> tuple[Ints, Ints]:
+    """Give the numbers (small, >= 0) that occur, increasing, and the place of each of ``numbers`` among them.
+
+    As ``np.unique`` with its inverse, but by counting instead of sorting.
+    """
+    occurs = np.bincount(numbers) > 0
+    return np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[numbers]
 
 
 def _r_squared(observed: Floats, fitted: Floats, weight: Floats) -> float:

@@ -74,7 +74,7 @@ class Observations:
     @property
     def clusters(self) -> int | None:
         """Count the prompts; ``None`` where they are not known."""
-        return None if self.cluster is None else len(np.unique(self.cluster))
+        return None if self.cluster is None else int(np.count_nonzero(np.bincount(self.cluster)))
 
     @property
     def longest(self) -> int:

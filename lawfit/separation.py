@@ -24,7 +24,7 @@ def find_separation(design: Floats, hit: Flags, miss: Flags, names: Sequence[str
     names
         k names of the columns.
     """
-    constant = np.ptp(design, axis=0) == 0
+    constant = np.array([column.min() == column.max() for column in design.T])
     if not constant.any():
         return None
     if not miss.any():
@@ -35,12 +35,17 @@ def find_separation(design: Floats, hit: Flags, miss: Flags, names: Sequence[str
     if len(varying) != 1:
         return None
     x, name = design[:, varying[0]], names[varying[0]]
-    successes, failures = ("successes", x[hit]), ("failures", x[miss])
+    successes, failures = ("successes", _range(x, hit)), ("failures", _range(x, miss))
     for (low, below), (high, above) in ((successes, failures), (failures, successes)):
-        if below.max() <= above.min():
-            split = f"{low} have {below.max():.6g} or less, {high} {above.min():.6g} or more"
+        if below[1] <= above[0]:
+            split = f"{low} have {below[1]:.6g} or less, {high} {above[0]:.6g} or more"
             return f"{name} splits the outcomes: {split}"
     return None
+
+
+def _range(x: Floats, rows: Flags) -> tuple[float, float]:
+    chosen = x[rows]
+    return float(chosen.min()), float(chosen.max())
 
 
 def find_separating_direction(design: Floats, hit: Flags, miss: Flags) -> str | None:

@@ -82,7 +82,8 @@ class Acceptance:
                 "the adaptive policy is fitted on a log that lawfit's own engine recorded"
             )
         first = pl.col("offset") == 1
-        return cls(*(_fit_law(offsets.filter(rows), log.source) for rows in (first, ~first)))
+        laws = {"first": offsets.filter(first), "beyond": offsets.filter(~first)}
+        return cls(**{name: _fit_law(rows, f"{log.source}: acceptance {name}") for name, rows in laws.items()})
 
     def hazard(self, log_prob: FloatArray, depth: IntArray, prev_entropy: float, run_logit: float = 0.0) -> FloatArray:
         """Probability that a top-1 draft token is accepted, its parent being accepted.
@@ -149,17 +150,20 @@ class Acceptance:
 VERSION = 1
 
 
-def _fit_law(offsets: pl.DataFrame, source: str) -> OffsetLaw:
+def _fit_law(offsets: pl.DataFrame, where: str) -> OffsetLaw:
     if offsets.is_empty():
-        raise NotIdentified(f"{source}: no draft was verified beyond the first offset")
+        raise NotIdentified(f"{where}: no draft was verified there")
     columns = (offsets[name].to_numpy() for name in ("prev_entropy", "draft_logprobs", "run_logit"))
-    fit = fit_logistic(
-        _design(*columns),
-        successes=offsets["accepted"].to_numpy().astype(np.float64),
-        trials=np.ones(len(offsets)),
-        weight=offsets["count"].to_numpy().astype(np.float64),
-        names=("intercept", "prev_entropy", "draft_prob", "run_logit"),
-    )
+    try:
+        fit = fit_logistic(
+            _design(*columns),
+            successes=offsets["accepted"].to_numpy().astype(np.float64),
+            trials=np.ones(len(offsets)),
+            weight=offsets["count"].to_numpy().astype(np.float64),
+            names=("intercept", "prev_entropy", "draft_prob", "run_logit"),
+        )
+    except NotIdentified as error:
+        raise NotIdentified(f"{where}: {error}; a longer log would tell") from error
     return OffsetLaw(*(float(value) for value in fit.coef))
 
 

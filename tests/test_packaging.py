@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from importlib.metadata import distributions
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -49,3 +50,15 @@ def test_files_and_functions_stay_small():
                     body = node.body[1:] if ast.get_docstring(node) else node.body
                     lines = (node.end_lineno - body[0].lineno + 1) if body else 0
                     assert lines <= 50, f"{path}:{node.lineno} {node.name} has {lines} lines"
+
+
+@pytest.mark.skipif(find_spec("torch") is not None, reason="torch is installed: run by `make core`")
+@pytest.mark.parametrize("command", [["generate", "x"], ["audit", "--prompts", "p"], ["demo"]])
+def test_without_torch_a_decoding_command_says_what_to_install(command):
+    code = f"import sys; sys.argv = ['lawfit', *{command}]; from lawfit.cli.app import main; main()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 2
+    assert (
+        done.stderr.strip()
+        == "lawfit: this command needs torch, transformers, safetensors: pip install 'lawfit[runtime]'"
+    )
