@@ -81,7 +81,14 @@ class Recorder:
     def close(self) -> None:
         """Flush, merge the parts behind the rows of ``path``, and remove the parts."""
         self.flush()
+        # Before the file forgets their names: parts that a killed recorder merged and did not remove.
+        for part in parts.stale(self.path):
+            part.unlink(missing_ok=True)
         pending = parts.pending(self.path)
         if pending:
             own.write(own.read(self.path), self.path, merged=[part.name for part in pending])
-        shutil.rmtree(self._folder)
+            for part in pending:
+                part.unlink(missing_ok=True)
+        if not parts.pending(self.path):
+            # Only what a killed recorder left half-written can still be there.
+            shutil.rmtree(self._folder, ignore_errors=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from lawfit.errors import LogFormatError
 from lawfit.readers.table import parquet_metadata
 
 SUFFIX = ".parts"
@@ -22,14 +23,26 @@ def pending(path: Path) -> list[Path]:
     ``path`` may be the round log, present or not, or the folder of parts itself. A recorder killed between merging its
     parts and removing them leaves parts that the file already holds: the file names them, and they are passed over.
     """
+    merged = _merged(path)
+    return [part for part in _parts(path) if part.name not in merged]
+
+
+def stale(path: Path) -> list[Path]:
+    """List the parts that are left though the file holds their rows."""
+    merged = _merged(path)
+    return [part for part in _parts(path) if part.name in merged]
+
+
+def _parts(path: Path) -> list[Path]:
     folder = path if path.is_dir() else folder_of(path)
-    if not folder.is_dir():
-        return []
-    file = folder.with_name(folder.name.removesuffix(SUFFIX))
-    merged = set(json.loads(parquet_metadata(file).get(MERGED_KEY, "[]"))) if _is_parquet(file) else set()
-    parts = (part for part in folder.glob("*.parquet") if not part.name.startswith("."))
-    return sorted(part for part in parts if part.name not in merged)
+    return sorted(part for part in folder.glob("*.parquet") if not part.name.startswith("."))
 
 
-def _is_parquet(file: Path) -> bool:
-    return file.suffix.lower() == ".parquet" and file.is_file()
+def _merged(path: Path) -> set[str]:
+    file = path.with_name(path.name.removesuffix(SUFFIX)) if path.is_dir() else path
+    if file.suffix.lower() != ".parquet" or not file.is_file():
+        return set()
+    try:
+        return set(json.loads(parquet_metadata(file).get(MERGED_KEY, "[]")))
+    except (ValueError, TypeError) as error:
+        raise LogFormatError(f"{file}: the list of merged parts in its metadata is damaged") from error

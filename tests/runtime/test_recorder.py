@@ -55,7 +55,8 @@ def test_parts_that_a_kill_left_after_merging_are_not_counted_twice(tmp_path, mo
     path = tmp_path / "rounds.parquet"
     recorder = Recorder(path, batch=1)
     recorder.record(row(0))
-    monkeypatch.setattr("runtime.recorder.shutil.rmtree", lambda folder: None)
+    monkeypatch.setattr("runtime.recorder.shutil.rmtree", lambda folder, **options: None)
+    monkeypatch.setattr("pathlib.Path.unlink", lambda path, missing_ok=False: None)
     recorder.close()
     monkeypatch.undo()
     assert list(folder_of(path).iterdir())
