@@ -80,9 +80,7 @@ def main() -> None:
     print(f"rounds {len(log)}; trials {int(seen.trials.sum())}; largest difference {difference:.1e}")
     print(f"statsmodels GLM   {median(theirs):.4f} s  from observations: expand, fit, cluster errors")
     print(f"lawfit, the same  {median(ours):.4f} s  from observations: fit, cluster errors, log-likelihood")
-    print(
-        f"lawfit, all of it {median(whole):.4f} s  from the log: last rounds, observations, fit, errors, curve and round R^2"
-    )
+    print(f"lawfit, all of it {median(whole):.4f} s  from the log: observations, fit, errors, R^2 of curve and rounds")
     ratios = [b / a for a, b in zip(ours, theirs, strict=True)]
     print(f"ratio             {median(ratios):.1f}  statsmodels over lawfit, the same")
 
