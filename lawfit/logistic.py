@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -47,56 +47,52 @@ class LogisticFit:
 
 @dataclass(frozen=True, eq=False)
 class _Data:
-    """Rows with trials, their columns made orthonormal: Newton's method then feels no scaling."""
+    """Rows with trials; columns are scaled, and made orthonormal where they nearly depend on each other."""
 
     basis: Floats  # (n, k) design @ transform
     transform: Floats  # (k, k)
-    successes: Floats  # (n,)
-    trials: Floats  # (n,)
-    weight: Floats  # (n,)
+    successes: Floats  # (n,) weighted
+    trials: Floats  # (n,) weighted
 
     def at(self, point: Floats) -> _Climb:
-        """Evaluate everything at ``point`` (k,) from one exponential."""
+        """Evaluate residuals and curvatures at ``point`` (k,) from one exponential."""
         log_odds = self.basis @ point
-        # exp never overflows here, and 1 + small is in [1, 2], where log is as good as log1p, and quicker.
+        # exp of what is at most 0 never overflows.
         small = np.exp(-np.abs(log_odds))
-        whole = 1.0 + small
-        match_prob = np.where(log_odds >= 0, 1.0, small) / whole
-        partition = np.maximum(log_odds, 0.0) + np.log(whole)
+        match_prob = np.where(log_odds >= 0, 1.0, small) / (1.0 + small)
         expected = self.trials * match_prob
-        return _Climb(
-            point=point,
-            value=float((self.weight * self.successes) @ log_odds - (self.weight * self.trials) @ partition),
-            residual=self.weight * (self.successes - expected),
-            curvature=self.weight * expected * (1.0 - match_prob),
-            steepest=max(float(log_odds.max()), -float(log_odds.min())),
-        )
+        return _Climb(point, log_odds, self.successes - expected, expected * (1.0 - match_prob))
+
+    def log_likelihood(self, here: _Climb) -> float:
+        """Sum the Bernoulli log-likelihood at a point, nats."""
+        partition = np.maximum(here.log_odds, 0.0) + np.log1p(np.exp(-np.abs(here.log_odds)))
+        return float(self.successes @ here.log_odds - self.trials @ partition)
+
+    def gradient(self, here: _Climb) -> Floats:
+        return np.asarray(self.basis.T @ here.residual, dtype=np.float64)
+
+    def information(self, here: _Climb) -> Floats:
+        return np.asarray((self.basis.T * here.curvature) @ self.basis, dtype=np.float64)
 
     def thinned(self, step: int) -> _Data:
         """Keep every ``step``-th row."""
         rows = slice(None, None, step)
-        return replace(
-            self,
-            basis=self.basis[rows],
-            successes=self.successes[rows],
-            trials=self.trials[rows],
-            weight=self.weight[rows],
-        )
-
-    def information(self, here: _Climb) -> Floats:
-        columns = self.basis.T
-        return np.asarray((columns * here.curvature) @ self.basis, dtype=np.float64)
+        return _Data(self.basis[rows], self.transform, self.successes[rows], self.trials[rows])
 
 
 @dataclass(frozen=True, eq=False)
 class _Climb:
-    """A point (k,) on the way up: its value, (n,) residuals and curvatures, and largest |log odds|."""
+    """A point (k,) on the way up, with (n,) log odds, residuals and curvatures of the rows."""
 
     point: Floats
-    value: float
+    log_odds: Floats
     residual: Floats
     curvature: Floats
-    steepest: float
+
+    @property
+    def steep(self) -> bool:
+        """Whether some log odds are so large that the estimate may be on its way to infinity."""
+        return max(float(self.log_odds.max()), -float(self.log_odds.min())) > _STEEP
 
 
 def fit_logistic(
@@ -141,47 +137,55 @@ def fit_logistic(
         cluster = None if cluster is None else np.asarray(cluster)[seen]
     if not len(x):
         raise NotIdentified("no trial was seen, so that nothing can be fitted")
-    hit, miss = s > 0, s < t
-    data = _orthonormal(x, s, t, w, names)
-    if reason := find_separation(x, hit, miss, names):
+    data = _scaled(x, w * s, w * t, names)
+    start = _start(data, names)
+    if start is None and (reason := find_separation(x, s > 0, s < t, names)):
         raise _at_infinity(reason)
-    top, iterations, converged = _newton(data, _start(data))
-    suspect = not converged or top.steepest > _STEEP
-    if suspect and (reason := find_separating_direction(data.basis, hit, miss)):
+    top, iterations, converged = _newton(data, np.zeros(x.shape[1]) if start is None else start)
+    suspect = not converged or top.steep
+    if suspect and (reason := find_separating_direction(data.basis, s > 0, s < t)):
         raise _at_infinity(reason)
     bread: Floats = np.asarray(np.linalg.inv(data.information(top)), dtype=np.float64)
-    robust = cluster_covariance(
-        data.basis * top.residual[:, None],
-        bread,
-        cluster,
-        float(w @ t),
-    )
+    scores = data.basis * top.residual[:, None]
+    robust = cluster_covariance(scores, bread, cluster, float(data.trials.sum()))
     back = data.transform
     return LogisticFit(
         coef=back @ top.point,
         covariance=back @ bread @ back.T,
         cluster_covariance=None if robust is None else back @ robust @ back.T,
-        log_likelihood=top.value,
+        log_likelihood=data.log_likelihood(top),
         iterations=iterations,
         converged=converged,
     )
 
 
-def _start(data: _Data) -> Floats:
-    """Give a point to climb from: the top of a thinned sample saves most of the steps over all rows."""
-    origin = np.zeros(data.basis.shape[1])
+def _start(data: _Data, names: Sequence[str]) -> Floats | None:
+    """Give a point to climb from: the top of a thinned sample, which saves most of the steps over all rows.
+
+    ``None`` for few rows, or where the sample has no sound estimate. If it has one, so have all rows: outcomes that
+    overlap in a part overlap in the whole.
+    """
     if len(data.basis) < _MANY:
-        return origin
-    top, _, converged = _newton(data.thinned(len(data.basis) // (_MANY // 10)), origin)
-    return top.point if converged and top.steepest < _STEEP else origin
+        return None
+    part = data.thinned(len(data.basis) // (_MANY // 10))
+    if find_separation(
+        part.basis @ np.linalg.inv(part.transform), part.successes > 0, part.successes < part.trials, names
+    ):
+        return None
+    top, _, converged = _newton(part, np.zeros(data.basis.shape[1]))
+    return top.point if converged and not top.steep else None
 
 
 def _newton(data: _Data, start: Floats, limit: int = 100) -> tuple[_Climb, int, bool]:
-    """Climb by Newton's steps, halved as needed, until one promises less than 1e-12 nats."""
+    """Climb by Newton's steps until one promises next to nothing; a step that overshoots is halved.
+
+    The objective is concave: along a step it rises until the slope turns, so the slopes at both ends tell whether the
+    step went too far, and no value is needed on the way.
+    """
     here = data.at(start)
-    enough = 1e-12 * float(data.weight.mean())
+    gradient = data.gradient(here)
+    enough = 1e-10 * float(data.trials.mean())
     for iteration in range(1, limit + 1):
-        gradient = data.basis.T @ here.residual
         try:
             step = np.linalg.solve(data.information(here), gradient)
         except np.linalg.LinAlgError:
@@ -189,38 +193,38 @@ def _newton(data: _Data, start: Floats, limit: int = 100) -> tuple[_Climb, int, 
         gain = float(gradient @ step)
         for _ in range(40):
             there = data.at(here.point + step)
-            # At the top the values differ by rounding only, which must not stop the last step.
-            if there.value >= here.value - 1e-12 * abs(here.value):
+            ahead = data.gradient(there)
+            if abs(float(ahead @ step)) <= 0.9 * abs(float(gradient @ step)) or gain <= enough:
                 break
             step = step / 2
         else:
             return here, iteration, False
-        here = there
+        here, gradient = there, ahead
         if gain <= enough:
             return here, iteration, True
     return here, limit, False
 
 
-def _orthonormal(x: Floats, s: Floats, t: Floats, w: Floats, names: Sequence[str]) -> _Data:
-    """Make the weighted columns orthonormal, refusing those that depend on others."""
-    scale = np.abs(x).max(axis=0)
+def _scaled(x: Floats, successes: Floats, trials: Floats, names: Sequence[str]) -> _Data:
+    """Scale the columns to at most 1; where they nearly depend on each other, make them orthonormal as well.
+
+    Columns stand one behind the other, so that every pass over them reads memory in order.
+    """
+    columns = np.asfortranarray(x)
+    scale = np.array([max(float(column.max()), -float(column.min())) for column in columns.T])
     safe = np.where(scale > 0, scale, 1.0)
-    scaled = x / safe
+    columns = columns / safe
     if len(x) < x.shape[1]:
         raise NotIdentified(f"{len(x)} rows cannot identify {x.shape[1]} coefficients")
-    gram = scaled.T @ (scaled * (w * t)[:, None])
-    # The Gram matrix is quicker than a QR of all rows, but squares the condition.
-    if np.linalg.cond(gram) < 1e8:
-        triangle: Floats = np.asarray(np.linalg.cholesky(gram).T)
-    else:
-        triangle = np.asarray(np.linalg.qr(scaled * np.sqrt(w * t)[:, None])[1])
+    if np.linalg.cond((columns.T * trials) @ columns) < 1e6:
+        return _Data(columns, np.diag(1.0 / safe), successes, trials)
+    triangle: Floats = np.asarray(np.linalg.qr(columns * np.sqrt(trials)[:, None])[1])
     dependent = np.abs(np.diag(triangle)) <= 1e-12 * np.linalg.norm(triangle, axis=0)
     if dependent.any():
         name = names[int(np.flatnonzero(dependent)[0])]
         raise NotIdentified(f"{name} does not vary apart from the other features, so that it has no coefficient")
     inverse = np.linalg.inv(triangle)
-    # Columns stand one behind the other: every pass over them reads memory in order.
-    return _Data(np.asfortranarray(scaled @ inverse), inverse / safe[:, None], s, t, w)
+    return _Data(np.asfortranarray(columns @ inverse), inverse / safe[:, None], successes, trials)
 
 
 def _checked(design: ArrayLike, successes: ArrayLike, trials: ArrayLike, weight: ArrayLike | None) -> list[Floats]:
@@ -229,7 +233,10 @@ def _checked(design: ArrayLike, successes: ArrayLike, trials: ArrayLike, weight:
     w = np.ones_like(t) if weight is None else np.asarray(weight, dtype=np.float64)
     if x.ndim != 2 or not x.shape[1] or not (s.shape == t.shape == w.shape == (len(x),)):
         raise FitError(f"design {x.shape}, successes {s.shape}, trials {t.shape}, weight {w.shape} do not agree")
-    if not all(np.isfinite(values).all() for values in (x, s, t, w)):
+    with np.errstate(over="ignore", invalid="ignore"):
+        # A finite sum has only finite terms; the reverse need not hold.
+        finite = all(np.isfinite(values.sum()) or np.isfinite(values).all() for values in (x, s, t, w))
+    if not finite:
         raise FitError("design, successes, trials and weight must be finite numbers")
     if (s < 0).any() or (s > t).any() or (w < 0).any():
         raise FitError("expected 0 <= successes <= trials, and weights >= 0")

@@ -70,6 +70,16 @@ def fit_folds(log: RoundLog, folds: Mapping[str, int]) -> list[Acceptance]:
     return fitted
 
 
+def affordable(prompts: int, cost: CostTable, minutes: float, *, audit: bool) -> int:
+    """Output length at which all arms take about ``minutes`` on this machine, between 24 and 64 tokens.
+
+    Most arms are somewhat faster than plain decoding; an audit in fp32 adds two arms.
+    """
+    arms = 2 + len(FIXED) + (2 if audit else 0)
+    plain_s = prompts * arms * 0.75 * float(cost.round_ms[0]) / 1e3
+    return int(min(max(60.0 * minutes / plain_s, 24), 64))
+
+
 @dataclass(frozen=True)
 class Demo:
     """Decodes prompts in every arm, interleaved in one process.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lawfit.cli.console import note, print_json, progress
-from runtime.cli.options import AsJson, Device, NewTokens, TargetFolder, require_runtime
+from runtime.cli.options import AsJson, Device, TargetFolder, require_runtime
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +22,12 @@ def demo(
     rounds: Annotated[Path, typer.Option(help="Round log of these prompts, to fit.")] = Path("data/rounds.parquet"),
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for demo.json and report.html.")] = Path("out"),
     per_task: Annotated[int, typer.Option(min=1, help="Most prompts of each task.")] = 1000,
-    max_new_tokens: NewTokens = 48,
+    max_new_tokens: Annotated[
+        int | None, typer.Option("--max-new-tokens", "-n", min=1, help="Most tokens to emit for a prompt.")
+    ] = None,
+    minutes: Annotated[
+        float, typer.Option(min=0.1, help="Without -n: about how long decoding may take; sets the length of outputs.")
+    ] = 5.0,
     target: TargetFolder = None,
     dtype: Annotated[str, typer.Option(help="Speed is measured in this dtype: fp32, bf16 or auto (fastest).")] = "auto",
     device: Device = "auto",
@@ -45,7 +50,7 @@ def demo(
     everything = load_prompts(prompts)
     chosen = first_of_each(everything, per_task)
     folds = fold_of(everything)
-    result = _measure(log, chosen, folds, (target, dtype, device), max_new_tokens)
+    result = _measure(log, chosen, folds, (target, dtype, device), (max_new_tokens, minutes))
     rows = demo_table.lines(result["runs"])
     same = demo_table.identical(result["exact"])
     summary = demo_table.to_json(rows, same, result["extra"])
@@ -76,11 +81,11 @@ def _measure(
     log: RoundLog,
     prompts: Sequence[Prompt],
     folds: dict[str, int],
-    how: tuple[Any, str, str],
-    max_new_tokens: int,
+    how: tuple[Path | None, str, str],
+    length: tuple[int | None, float],
 ) -> dict[str, Any]:
     """Fit, measure cost, and decode in every arm; where speed is not fp32, audit in fp32 as well."""
-    from runtime.demo import ADAPTIVE, PLAIN, Demo, fit_folds
+    from runtime.demo import ADAPTIVE, PLAIN, Demo, affordable, fit_folds
     from runtime.drafters.ngram import NgramDrafter
     from runtime.profile import profile
     from runtime.setup import load_target
@@ -91,6 +96,8 @@ def _measure(
     loaded = load_target(folder, dtype, device)
     note(f"target {loaded.name}, {loaded.dtype} on {loaded.device}; measuring what a round costs here")
     cost = profile(loaded)
+    max_new_tokens = length[0] or affordable(len(prompts), cost, length[1], audit=loaded.dtype != "fp32")
+    note(f"{len(prompts)} prompts, at most {max_new_tokens} new tokens each")
     demo = Demo(loaded, NgramDrafter(), cost, laws, max_new_tokens)
     # One uncounted prompt warms code paths and memory for every arm.
     demo.compare(prompts[0], demo.arms(0), 0)

@@ -133,3 +133,46 @@ def test_counts_that_cannot_be_are_refused(successes: list[float], trials: list[
 def test_rows_without_trials_hold_no_information() -> None:
     with pytest.raises(NotIdentified, match="no trial"):
         fit_logistic(np.ones((2, 1)), [0, 0], [0, 0])
+
+
+def many(rows: int = 12_000) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(4)
+    x = np.column_stack([np.ones(rows), rng.exponential(size=rows)])
+    return x, (rng.random(rows) < 1 / (1 + np.exp(-(0.3 - 0.9 * x[:, 1])))).astype(float)
+
+
+def test_many_rows_climb_from_a_sample_to_the_same_top() -> None:
+    x, hits = many()
+    fit = fit_logistic(x, hits, np.ones(len(x)))
+    oracle = sm.GLM(hits, x, family=sm.families.Binomial()).fit(tol=1e-14, maxiter=200)
+    assert fit.coef == pytest.approx(oracle.params, abs=1e-9)
+    assert fit.log_likelihood == pytest.approx(oracle.llf, abs=1e-7)
+    assert fit.iterations < 5
+
+
+def test_many_rows_that_separate_are_still_found_out() -> None:
+    x, _ = many()
+    with pytest.raises(NotIdentified, match="splits the outcomes"):
+        fit_logistic(x, (x[:, 1] < 1.0).astype(float), np.ones(len(x)))
+    with pytest.raises(NotIdentified, match="every trial succeeded"):
+        fit_logistic(x, np.ones(len(x)), np.ones(len(x)))
+
+
+def test_a_sample_that_separates_does_not_condemn_all_rows() -> None:
+    x, _ = many()
+    hits = (x[:, 1] < 1.0).astype(float)
+    # One row in the overlap, where the thinned sample does not look.
+    hits[int(np.argmax(x[1::12, 1])) * 12 + 1] = 1.0
+    fit = fit_logistic(x, hits, np.ones(len(x)))
+    assert np.isfinite(fit.coef).all()
+    assert fit.converged
+
+
+def test_a_feature_that_only_few_rows_have_is_fitted_too() -> None:
+    x, hits = many()
+    rare = np.zeros(len(x))
+    rare[[5, 17, 29, 41, 53, 65]] = 1.0
+    hits[[5, 17, 29]], hits[[41, 53, 65]] = 1.0, 0.0
+    wide = np.column_stack([x, rare])
+    oracle = sm.GLM(hits, wide, family=sm.families.Binomial()).fit(tol=1e-14, maxiter=200)
+    assert fit_logistic(wide, hits, np.ones(len(x))).coef == pytest.approx(oracle.params, abs=1e-7)

@@ -4,8 +4,9 @@ import pytest
 
 from lawfit.log import RoundLog
 from policy.acceptance import Acceptance
+from policy.cost import CostTable
 from runtime.audit import Divergence
-from runtime.demo import ADAPTIVE, PLAIN, Run, fit_folds, fold_of
+from runtime.demo import ADAPTIVE, PLAIN, Run, affordable, fit_folds, fold_of
 from runtime.demo_table import identical, lines, mean, to_json, to_table
 from runtime.prompts import Prompt
 
@@ -49,6 +50,16 @@ def test_a_prompt_is_identical_only_if_every_arm_is():
     result = to_json(lines(runs), identical(runs), {"dtype": "fp32"})
     assert (result["prompts"], result["identical"], result["dtype"]) == (2, 1, "fp32")
     assert set(result["tasks"]["qa"]["fixed"]) == {"4", "8", "16"}
+
+
+def test_the_affordable_length_follows_the_machine_between_its_bounds():
+    def length(ms, audit=False):
+        return affordable(72, CostTable(np.array([0]), np.array([ms])), 5.0, audit=audit)
+
+    assert length(1.0) == 64
+    assert length(1000.0) == 24
+    assert length(35.0) == int(300 / (72 * 5 * 0.75 * 0.035))
+    assert 24 <= length(35.0, audit=True) < length(35.0)
 
 
 def test_folds_split_every_task_evenly():
