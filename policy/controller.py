@@ -13,6 +13,7 @@ from policy.build import best_first
 from policy.candidates import Candidates
 from policy.cost import CostTable
 from policy.history import History, scored
+from policy.level import Level
 from policy.sizing import Size, choose
 from policy.tree import DraftTree
 
@@ -103,12 +104,15 @@ class AdaptiveController:
         Discounted tokens and milliseconds, whose ratio is the long-run rate.
     history
         How far the request's drafts ran.
+    level
+        How far its estimates came true.
     """
 
     policy: Adaptive
     tokens: float
     ms: float
     history: History = field(default_factory=History)
+    level: Level = field(default_factory=Level)
 
     @property
     def rate(self) -> float:
@@ -120,7 +124,8 @@ class AdaptiveController:
         cost = self.policy.cost
         calibrated = self.policy.acceptance.calibrate(candidates, prev_entropy, self.history.run_logit)
         tree = best_first(calibrated, candidates.root, cost.max_budget)
-        size = choose(np.exp(tree.log_score[1:]), cost.times(tree.budget), self.rate)
+        values = self.level.factor * np.exp(tree.log_score[1:])
+        size = choose(values, cost.times(tree.budget), self.rate)
         return Decision(tree.prefix(size.budget), size)
 
     def observe(self, candidates: Candidates, decision: Decision, emitted: Sequence[int]) -> None:
@@ -133,5 +138,8 @@ class AdaptiveController:
         keep = 1.0 - 1.0 / self.policy.memory
         self.tokens = keep * self.tokens + len(emitted)
         self.ms = keep * self.ms + spent
+        if decision.tree.budget and decision.expected:
+            estimate = decision.expected.accept_len / self.level.factor
+            self.level = self.level.after(estimate, len(emitted) - 1)
         if candidates.count:
             self.history = self.history.after(*scored(candidates, emitted))

@@ -73,6 +73,19 @@ def test_expectation_is_the_sum_of_the_trees_own_values():
     assert decision.expected.budget == decision.tree.budget
 
 
+def test_estimates_that_do_not_come_true_lower_the_level_and_with_it_the_budget():
+    controller = adaptive(2.0).start()
+    first = controller.decide(straight(-0.2), 0.3)
+    for _ in range(6):
+        decision = controller.decide(straight(-0.2), 0.3)
+        # The first token is right, so the history stays good; the path never runs on.
+        controller.observe(straight(-0.2), decision, [1, 99])
+    assert controller.level.factor < 0.7
+    later = controller.decide(straight(-0.2), 0.3)
+    assert later.tree.budget < first.tree.budget
+    assert later.expected.accept_len < first.expected.accept_len
+
+
 def test_requests_do_not_share_state():
     policy = adaptive(1.0)
     first, second = policy.start(), policy.start()
