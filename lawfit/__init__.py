@@ -6,6 +6,7 @@ from lawfit.errors import FitError, LawfitError, LogFormatError, NotIdentified
 from lawfit.laws import LAWS, AffineLogit, FreeHazard, Geometric, Isotonic, Law
 from lawfit.log import RoundLog
 from lawfit.observations import Observations, observe
+from lawfit.readers import read_rounds
 
 __all__ = [
     "LAWS",
@@ -21,4 +22,5 @@ __all__ = [
     "Observations",
     "RoundLog",
     "observe",
+    "read_rounds",
 ]

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 def demo(
     prompts: Annotated[Path, typer.Option(help="Prompts to decode.")] = Path("data/prompts.jsonl"),
     rounds: Annotated[Path, typer.Option(help="Round log of these prompts, to fit.")] = Path("data/rounds.parquet"),
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for demo.json and report.html.")] = Path("out"),
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for demo.json, report.html, speed.png.")] = Path(
+        "out"
+    ),
     per_task: Annotated[int, typer.Option(min=1, help="Most prompts of each task.")] = 1000,
     max_new_tokens: Annotated[
         int | None, typer.Option("--max-new-tokens", "-n", min=1, help="Most tokens to emit for a prompt.")
@@ -39,11 +41,11 @@ def demo(
     differs from plain decoding.
     """
     require_runtime()
-    from lawfit.files import write_text
+    from lawfit.files import replacing, write_text
     from lawfit.readers import read_rounds
     from runtime import demo_table
     from runtime.demo import fold_of
-    from runtime.demo_report import report
+    from runtime.demo_report import plot_speed, report
     from runtime.prompts import load_prompts
 
     log = read_rounds([rounds])
@@ -55,13 +57,15 @@ def demo(
     same = demo_table.identical(result["exact"])
     summary = demo_table.to_json(rows, same, result["extra"])
     write_text(out / "demo.json", _json(summary))
+    with replacing(out / "speed.png") as temporary:
+        plot_speed(rows).figure.savefig(temporary, format="png")
     write_text(out / "report.html", report(log, rows, same, result["cost"], result["extra"]))
     if as_json:
         print_json(summary)
     else:
         _print_table(demo_table.to_table(rows), summary)
     print(f"identical {same[0]}/{same[1]} prompts")
-    note(f"wrote {out / 'demo.json'} and {out / 'report.html'}")
+    note(f"wrote {out / 'demo.json'}, {out / 'report.html'} and {out / 'speed.png'}")
     if same[0] < same[1]:
         raise typer.Exit(1)
 
