@@ -65,7 +65,7 @@ class Acceptance:
 
     @classmethod
     def fit(cls, log: RoundLog) -> Acceptance:
-        """Fit by maximum likelihood on the offsets of the top-1 path that each round reached.
+        """Fit on the offsets of the top-1 path that each round reached, by likelihood with a weak prior.
 
         A round with ``spine_len`` s gives s continuations and, unless the path ended there or the request did, one
         miss: the shared survival likelihood, offset by offset, so that the draft's confidence may differ by offset.
@@ -73,7 +73,7 @@ class Acceptance:
         Raises
         ------
         NotIdentified
-            No round has ``prev_entropy``, ``draft_logprobs`` and ``spine_len``, or they do not identify the laws.
+            No round has ``prev_entropy``, ``draft_logprobs`` and ``spine_len``, or none was verified beyond offset 1.
         """
         offsets = _offsets(log)
         if offsets.is_empty():
@@ -151,19 +151,22 @@ VERSION = 1
 
 
 def _fit_law(offsets: pl.DataFrame, where: str) -> OffsetLaw:
+    """Fit one law, each coefficient with a log-F(1, 1) prior (Greenland and Mansournia 2015).
+
+    The prior is half a success and half a failure at one unit of each feature: nothing against a real log, and enough
+    to keep a short or one-sided one from an estimate at infinity.
+    """
     if offsets.is_empty():
         raise NotIdentified(f"{where}: no draft was verified there")
     columns = (offsets[name].to_numpy() for name in ("prev_entropy", "draft_logprobs", "run_logit"))
-    try:
-        fit = fit_logistic(
-            _design(*columns),
-            successes=offsets["accepted"].to_numpy().astype(np.float64),
-            trials=np.ones(len(offsets)),
-            weight=offsets["count"].to_numpy().astype(np.float64),
-            names=("intercept", "prev_entropy", "draft_prob", "run_logit"),
-        )
-    except NotIdentified as error:
-        raise NotIdentified(f"{where}: {error}; a longer log would tell") from error
+    design = _design(*columns)
+    prior = np.eye(design.shape[1])
+    fit = fit_logistic(
+        np.vstack([design, prior]),
+        successes=np.append(offsets["accepted"].to_numpy().astype(np.float64), np.full(len(prior), 0.5)),
+        trials=np.ones(len(design) + len(prior)),
+        weight=np.append(offsets["count"].to_numpy().astype(np.float64), np.ones(len(prior))),
+    )
     return OffsetLaw(*(float(value) for value in fit.coef))
 
 

@@ -75,7 +75,11 @@ def test_fit_equals_glms_on_hand_expanded_offsets():
     design, outcome, deeper = np.array(design), np.array(outcome), np.array(deeper)
     fitted = Acceptance.fit(log)
     for law, rows in ((fitted.first, ~deeper), (fitted.beyond, deeper)):
-        oracle = sm.GLM(outcome[rows], design[rows], family=sm.families.Binomial()).fit(tol=1e-12)
+        # The prior as half a success and half a failure at one unit of each feature.
+        whole = np.vstack([design[rows], np.eye(4), np.eye(4)])
+        seen = np.concatenate([outcome[rows], np.ones(4), np.zeros(4)])
+        weights = np.concatenate([np.ones(rows.sum()), np.full(8, 0.5)])
+        oracle = sm.GLM(seen, whole, family=sm.families.Binomial(), freq_weights=weights).fit(tol=1e-12)
         np.testing.assert_allclose([law.b0, law.b1, law.b2, law.b3], oracle.params, rtol=1e-6)
 
 
@@ -105,6 +109,15 @@ def test_a_certain_draft_is_not_a_certain_acceptance():
 
     candidates = Candidates(np.array([0, 1]), np.array([-1, 0]), np.array([0.0, 0.0]))
     assert 0.5 < np.exp(TRUE.calibrate(candidates, 0.0).log_prob[1]) < 1.0
+
+
+def test_a_short_one_sided_log_gives_finite_estimates_that_lean_its_way():
+    rows = [
+        {"accept_len": 3, "spine_len": 3, "horizon": 3, "prev_entropy": 0.1, "draft_logprobs": [-1e-6] * 3}
+        for _ in range(5)
+    ]
+    law = Acceptance.fit(RoundLog.from_frame(pl.DataFrame(rows)))
+    assert (law.hazard(np.array([-1e-6, -1e-6]), np.array([1, 2]), 0.1) > 0.8).all()
 
 
 def test_a_log_without_what_is_known_before_verification_is_not_identified():
