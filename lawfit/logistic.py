@@ -15,6 +15,8 @@ from lawfit.separation import find_separating_direction, find_separation
 
 # Log odds beyond which an estimate may be on its way to infinity.
 _STEEP = 15.0
+# Rows that are evaluated together: their columns and what is computed of them fit into a core's cache.
+_BLOCK = 8192
 # Rows from which a thinned sample of half as many gives the start.
 _MANY = 10_000
 
@@ -49,55 +51,56 @@ class LogisticFit:
 class _Data:
     """Rows with trials; columns are scaled, and made orthonormal where they nearly depend on each other."""
 
-    basis: Floats  # (n, k) design @ transform
+    basis: Floats  # (n, k) design @ transform, columns contiguous
     transform: Floats  # (k, k)
     successes: Floats  # (n,) weighted
     trials: Floats  # (n,) weighted
 
     def at(self, point: Floats) -> _Climb:
-        """Evaluate residuals and curvatures at ``point`` (k,) from one exponential."""
+        """Evaluate slope and curvature at ``point`` (k,), block by block so that all of it stays in the cache."""
+        size = len(point)
+        residual = np.empty(len(self.basis))
+        gradient, information, steepest = np.zeros(size), np.zeros((size, size)), 0.0
+        for start in range(0, len(residual), _BLOCK):
+            rows = slice(start, start + _BLOCK)
+            columns = self.basis[rows].T
+            log_odds = point @ columns
+            small = np.abs(log_odds)
+            steepest = max(steepest, float(small.max()))
+            np.exp(np.negative(small, out=small), out=small)  # of what is at most 0: never overflows
+            match_prob = np.where(log_odds >= 0, 1.0, small) / (1.0 + small)
+            expected = self.trials[rows] * match_prob
+            residual[rows] = self.successes[rows] - expected
+            gradient += columns @ residual[rows]
+            information += (columns * (expected * (1.0 - match_prob))) @ columns.T
+        return _Climb(point, residual, gradient, information, steepest)
+
+    def log_likelihood(self, point: Floats) -> float:
+        """Sum the Bernoulli log-likelihood at ``point``, nats."""
         log_odds = self.basis @ point
-        # In place where it can be: with many rows most of the time goes into fresh memory.
-        small = np.abs(log_odds)
-        np.exp(np.negative(small, out=small), out=small)  # of what is at most 0: never overflows
-        match_prob = np.where(log_odds >= 0, 1.0, small)
-        small += 1.0
-        match_prob /= small
-        curvature = self.trials * match_prob
-        residual = self.successes - curvature
-        curvature *= np.subtract(1.0, match_prob, out=match_prob)
-        return _Climb(point, log_odds, residual, curvature)
-
-    def log_likelihood(self, here: _Climb) -> float:
-        """Sum the Bernoulli log-likelihood at a point, nats."""
-        partition = np.maximum(here.log_odds, 0.0) + np.log1p(np.exp(-np.abs(here.log_odds)))
-        return float(self.successes @ here.log_odds - self.trials @ partition)
-
-    def gradient(self, here: _Climb) -> Floats:
-        return np.asarray(self.basis.T @ here.residual, dtype=np.float64)
-
-    def information(self, here: _Climb) -> Floats:
-        return np.asarray((self.basis.T * here.curvature) @ self.basis, dtype=np.float64)
+        partition = np.maximum(log_odds, 0.0) + np.log1p(np.exp(-np.abs(log_odds)))
+        return float(self.successes @ log_odds - self.trials @ partition)
 
     def thinned(self, step: int) -> _Data:
         """Keep every ``step``-th row."""
-        rows = slice(None, None, step)
-        return _Data(self.basis[rows], self.transform, self.successes[rows], self.trials[rows])
+        basis = np.asfortranarray(self.basis[::step])
+        return _Data(basis, self.transform, self.successes[::step].copy(), self.trials[::step].copy())
 
 
 @dataclass(frozen=True, eq=False)
 class _Climb:
-    """A point (k,) on the way up, with (n,) log odds, residuals and curvatures of the rows."""
+    """A point (k,) on the way up: (n,) residuals, gradient (k,), information (k, k), largest |log odds|."""
 
     point: Floats
-    log_odds: Floats
     residual: Floats
-    curvature: Floats
+    gradient: Floats
+    information: Floats
+    steepest: float
 
     @property
     def steep(self) -> bool:
         """Whether some log odds are so large that the estimate may be on its way to infinity."""
-        return max(float(self.log_odds.max()), -float(self.log_odds.min())) > _STEEP
+        return self.steepest > _STEEP
 
 
 def fit_logistic(
@@ -150,7 +153,7 @@ def fit_logistic(
     suspect = not converged or top.steep
     if suspect and (reason := find_separating_direction(data.basis, s > 0, s < t)):
         raise _at_infinity(reason)
-    bread: Floats = np.asarray(np.linalg.inv(data.information(top)), dtype=np.float64)
+    bread: Floats = np.asarray(np.linalg.inv(top.information), dtype=np.float64)
     scores = (data.basis.T * top.residual).T
     robust = cluster_covariance(scores, bread, cluster, float(data.trials.sum()))
     back = data.transform
@@ -158,7 +161,7 @@ def fit_logistic(
         coef=back @ top.point,
         covariance=back @ bread @ back.T,
         cluster_covariance=None if robust is None else back @ robust @ back.T,
-        log_likelihood=data.log_likelihood(top),
+        log_likelihood=data.log_likelihood(top.point),
         iterations=iterations,
         converged=converged,
     )
@@ -188,23 +191,21 @@ def _newton(data: _Data, start: Floats, limit: int = 100) -> tuple[_Climb, int, 
     step went too far, and no value is needed on the way.
     """
     here = data.at(start)
-    gradient = data.gradient(here)
     enough = 1e-9 * float(data.trials.mean())
     for iteration in range(1, limit + 1):
         try:
-            step = np.linalg.solve(data.information(here), gradient)
+            step = np.linalg.solve(here.information, here.gradient)
         except np.linalg.LinAlgError:
             return here, iteration, False
-        gain = float(gradient @ step)
+        gain = float(here.gradient @ step)
         for _ in range(40):
             there = data.at(here.point + step)
-            ahead = data.gradient(there)
-            if abs(float(ahead @ step)) <= 0.9 * abs(float(gradient @ step)) or gain <= enough:
+            if abs(float(there.gradient @ step)) <= 0.9 * abs(float(here.gradient @ step)) or gain <= enough:
                 break
             step = step / 2
         else:
             return here, iteration, False
-        here, gradient = there, ahead
+        here = there
         if gain <= enough:
             return here, iteration, True
     return here, limit, False
