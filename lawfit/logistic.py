@@ -146,13 +146,7 @@ def fit_logistic(
     if not len(x):
         raise NotIdentified("no trial was seen, so that nothing can be fitted")
     data = _scaled(x, w * s, w * t, names)
-    start = _start(data, names)
-    if start is None and (reason := find_separation(x, s > 0, s < t, names)):
-        raise _at_infinity(reason)
-    top, iterations, converged = _newton(data, np.zeros(x.shape[1]) if start is None else start)
-    suspect = not converged or top.steep
-    if suspect and (reason := find_separating_direction(data.basis, s > 0, s < t)):
-        raise _at_infinity(reason)
+    top, iterations, converged = _summit(data, x, names)
     bread: Floats = np.asarray(np.linalg.inv(top.information), dtype=np.float64)
     scores = (data.basis.T * top.residual).T
     robust = cluster_covariance(scores, bread, cluster, float(data.trials.sum()))
@@ -165,6 +159,19 @@ def fit_logistic(
         iterations=iterations,
         converged=converged,
     )
+
+
+def _summit(data: _Data, x: Floats, names: Sequence[str]) -> tuple[_Climb, int, bool]:
+    """Climb to the top, or say why it is at infinity; ``x`` is the design as given."""
+    hit, miss = data.successes > 0, data.successes < data.trials
+    start = _start(data, names)
+    if start is None and (reason := find_separation(x, hit, miss, names)):
+        raise _at_infinity(reason)
+    top, iterations, converged = _newton(data, np.zeros(x.shape[1]) if start is None else start)
+    suspect = not converged or top.steep
+    if suspect and (reason := find_separating_direction(data.basis, hit, miss)):
+        raise _at_infinity(reason)
+    return top, iterations, converged
 
 
 def _start(data: _Data, names: Sequence[str]) -> Floats | None:

@@ -186,20 +186,7 @@ def observe(
     require(last_round, LastRound, "last_round")
     require(signal, Signal, "signal")
     require(outcome, Outcome, "outcome")
-    frame = log.frame.with_columns(pl.col("truncated").fill_null(False).alias("_cut"))
-    if last_round != "keep":
-        last = _is_last(log)
-        frame = frame.filter(~last) if last_round == "drop" else frame.with_columns(pl.col("_cut") | last)
-    frame = _with_outcome(frame, outcome, log.source)
-    if frame.is_empty():
-        raise NotIdentified(f"{log.source}: no rounds are left to fit (last_round is {last_round})")
-    drafted = frame.filter(pl.col("horizon") > 0)
-    if drafted.is_empty():
-        raise NotIdentified(f"{log.source}: no round offered a draft (every horizon is 0)")
-    notes = _notes(log.frame, last_round)
-    if idle := len(frame) - len(drafted):
-        notes = (*notes, f"{idle} of {len(frame)} rounds offered no draft (horizon 0) and were left out")
-    frame = drafted
+    frame, notes = _select(log, last_round, outcome)
     entropy = frame[signal].cast(pl.Float64)
     return Observations(
         accept_len=frame["_a"].to_numpy(),
@@ -212,8 +199,25 @@ def observe(
         digest=log.digest,
         last_round=last_round,
         signal=signal,
-        notes=notes,
+        notes=(*_notes(log.frame, last_round), *notes),
     )
+
+
+def _select(log: RoundLog, last_round: LastRound, outcome: Outcome) -> tuple[pl.DataFrame, tuple[str, ...]]:
+    """Keep the rounds that say something of acceptance, with their outcome; tell what was left out."""
+    frame = log.frame.with_columns(pl.col("truncated").fill_null(False).alias("_cut"))
+    if last_round != "keep":
+        last = _is_last(log)
+        frame = frame.filter(~last) if last_round == "drop" else frame.with_columns(pl.col("_cut") | last)
+    frame = _with_outcome(frame, outcome, log.source)
+    if frame.is_empty():
+        raise NotIdentified(f"{log.source}: no rounds are left to fit (last_round is {last_round})")
+    drafted = frame.filter(pl.col("horizon") > 0)
+    if drafted.is_empty():
+        raise NotIdentified(f"{log.source}: no round offered a draft (every horizon is 0)")
+    idle = len(frame) - len(drafted)
+    note = f"{idle} of {len(frame)} rounds offered no draft (horizon 0) and were left out"
+    return drafted, (note,) if idle else ()
 
 
 def require(value: str, options: object, name: str) -> None:
