@@ -45,9 +45,11 @@ def _lost(series: pl.Series, converted: pl.Series) -> pl.Series:
 def _converted(series: pl.Series, dtype: pl.DataType) -> pl.Series:
     """Cast ``series``; what has no meaning in ``dtype`` becomes null."""
     nothing = pl.repeat(None, len(series), dtype=dtype, eager=True).alias(series.name)
-    if series.dtype == pl.Boolean and dtype.is_numeric():
-        return nothing  # polars would count true as 1
+    if series.dtype.is_numeric() is False and dtype.is_numeric() and series.dtype not in _READABLE:
+        return nothing  # polars would count true as 1, and days since 1970
     try:
+        if series.dtype in (pl.Categorical, pl.Enum):
+            series = series.cast(pl.String)
         if series.dtype == pl.Object:
             series = _plain(series, dtype)
         if series.dtype.is_nested() != dtype.is_nested() and series.dtype != pl.Null:
@@ -76,6 +78,8 @@ def _rounded(series: pl.Series, converted: pl.Series) -> pl.Series:
         changed = (series != 0) & (series != 1)
     elif converted.dtype == pl.Int64 and series.dtype.is_float():
         changed = _whole(series).is_null()
+    elif converted.dtype == pl.Int64 and series.dtype.is_decimal():
+        changed = converted.cast(pl.Float64) != series.cast(pl.Float64)
     elif converted.dtype == pl.List(pl.Int64):
         pairs = zip(series.to_list(), converted.to_list(), strict=True)
         changed = pl.Series([before != after for before, after in pairs], dtype=pl.Boolean)
@@ -90,6 +94,8 @@ def _whole(series: pl.Series) -> pl.Series:
     return series.set(~whole.fill_null(False), None).cast(pl.Int64, strict=False)
 
 
+# What may become a number besides numbers: text that spells one, mixed values, nothing at all.
+_READABLE = (pl.String, pl.Object, pl.Null, pl.Categorical, pl.Enum)
 _NUMBERS = {int, float, type(None)}
 _FLAGS = {"true": True, "false": False, "1": True, "0": False}
 _KINDS = {

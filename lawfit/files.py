@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import polars as pl
+
 from lawfit.errors import LawfitError
 
 
@@ -36,6 +38,9 @@ def replacing(path: Path) -> Iterator[Path]:
         raise LawfitError(f"{path}: is a folder, expected a file name") from error
     except OSError as error:
         raise LawfitError(f"{path}: cannot be written ({error.strerror or error})") from error
+    except pl.exceptions.PolarsError as error:
+        # polars words a full disk or a limit in its own way.
+        raise LawfitError(f"{path}: cannot be written ({str(error).splitlines()[0][:160]})") from error
     finally:
         temporary.unlink(missing_ok=True)
 

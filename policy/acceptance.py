@@ -139,9 +139,11 @@ class Acceptance:
             values = json.loads(text)
             if values.pop("acceptance") != VERSION:
                 raise ValueError("version")
+            if any(type(b) not in (int, float) for law in values.values() for b in law.values()):
+                raise TypeError("expected numbers")
             laws = {name: OffsetLaw(**{key: float(b) for key, b in law.items()}) for name, law in values.items()}
             return cls(**laws)
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
+        except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
             raise LawfitError(
                 f"not an acceptance law of version {VERSION} ({type(error).__name__}: {error})"
             ) from error

@@ -59,8 +59,8 @@ class Candidates:
             raise TreeError(f"candidates have lengths {count}, {len(self.parent)}, {len(self.log_prob)}, expected one")
         if self.parent[0] != -1 or ((self.parent[1:] < 0) | (self.parent[1:] >= np.arange(1, count))).any():
             raise TreeError("candidate parents must be earlier rows, and row 0 the root with parent -1")
-        if np.isnan(self.log_prob).any() or (self.log_prob > 0).any():
-            raise TreeError("candidate log probabilities must be at most 0")
+        if np.isnan(self.log_prob).any() or (self.log_prob > 0).any() or self.log_prob[0] != 0:
+            raise TreeError("candidate log probabilities must be at most 0, and 0 at the root")
         if count > 1:
             mass = np.bincount(self.parent[1:], weights=np.exp(self.log_prob[1:]))
             if mass.max() > 1 + 1e-6:

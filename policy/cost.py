@@ -98,7 +98,11 @@ class CostTable:
             values = json.loads(text)
             if values["cost_table"] != 1:
                 raise ValueError("version")
-            budgets = np.array(values["budgets"], dtype=np.int64)
-            return cls(budgets, np.array(values["round_ms"], dtype=np.float64))
-        except (ValueError, TypeError, KeyError) as error:
+            budgets, times = values["budgets"], values["round_ms"]
+            if {type(budget) for budget in budgets} - {int} or {type(ms) for ms in times} - {int, float}:
+                raise TypeError("expected whole budgets and times in ms")
+            return cls(np.array(budgets, dtype=np.int64), np.array(times, dtype=np.float64))
+        except CostError:
+            raise
+        except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
             raise CostError(f"not a cost table of version 1 ({type(error).__name__}: {error})") from error

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from policy.errors import TreeError
 from policy.tree import FloatArray
 
 
@@ -46,6 +47,8 @@ def choose(values: FloatArray, times: FloatArray, rate: float) -> Size:
     """
     accept = np.concatenate([[0.0], np.cumsum(values)])
     if len(times) != len(accept):
-        raise ValueError(f"{len(times)} times for {len(accept)} budgets (0..{len(values)}), expected one each")
+        raise TreeError(f"{len(times)} times for {len(accept)} budgets (0..{len(values)}), expected one each")
+    if not (np.isfinite(rate) and np.isfinite(accept).all() and np.isfinite(times).all()):
+        raise TreeError(f"values, times and rate must be finite to choose a budget; the rate is {rate}")
     best = int(np.argmax(accept - rate * times))
     return Size(best, float(accept[best]), float(times[best]))

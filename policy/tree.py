@@ -42,6 +42,11 @@ class DraftTree:
         if not len(self.parent) == len(self.log_score) == rows or rows == 0:
             shapes = f"{rows}, {len(self.parent)} and {len(self.log_score)}"
             raise TreeError(f"tokens, parent and log_score have lengths {shapes}, expected one length >= 1")
+        kinds = {np.asarray(values).dtype.kind for values in (self.tokens, self.parent)}
+        if not kinds <= {"i", "u"} or not isinstance(self.parent, np.ndarray):
+            raise TreeError("tokens and parent must be arrays of whole numbers")
+        if self.tokens.min() < 0 or self.log_score[0] != 0:
+            raise TreeError("tokens are not negative, and the root has log_score 0")
         if self.parent[0] != -1:
             raise TreeError(f"row 0 has parent {self.parent[0]}, expected -1: row 0 is the root")
         wrong = (self.parent[1:] < 0) | (self.parent[1:] >= np.arange(1, rows))

@@ -42,13 +42,18 @@ class Recorder:
     def __init__(self, path: Path, keys: dict[str, Any] | None = None, batch: int = 256) -> None:
         if path.suffix.lower() != ".parquet":
             raise LogFormatError(f"{path}: suffix {path.suffix!r}, expected .parquet")
+        if path.is_dir():
+            raise LogFormatError(f"{path}: is a folder, expected a .parquet file")
         if path.is_file():
             own.read(path)
         self.path = path
         self.keys = {"run_id": uuid.uuid4().hex[:12], **(keys or {})}
         self.batch = batch
         self._folder = parts.folder_of(path)
-        self._folder.mkdir(parents=True, exist_ok=True)
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise LogFormatError(f"{path}: cannot be written ({error.strerror or error})") from error
         self._buffer: list[dict[str, Any]] = []
 
     def __enter__(self) -> Self:

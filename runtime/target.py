@@ -14,6 +14,7 @@ from runtime.cache import RowCache
 from runtime.errors import TargetError
 from runtime.pack import Packed, pack_text
 from runtime.packed import pack_weights
+from runtime.selfcheck import check_rows
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 _ATTENTION = {"full_attention", "sliding_attention"}
@@ -73,11 +74,16 @@ class Target:
         kinds = set(getattr(model.config, "layer_types", None) or {"full_attention"})
         if not kinds <= _ATTENTION:
             raise TargetError(f"{name}: layers {sorted(kinds - _ATTENTION)} keep a state that cannot be rolled back")
+        if any("local" in str(kind) for kind in getattr(model.config, "attention_layers", None) or ()):
+            raise TargetError(f"{name}: its local attention goes by cache row and not by position, which trees need")
         model.eval().requires_grad_(False)
-        pack_weights(model)
         ends = model.generation_config.eos_token_id if model.generation_config else None
         ends = model.config.eos_token_id if ends is None else ends
-        return cls(model, tokenizer, name, frozenset([ends] if isinstance(ends, int) else ends or ()))
+        target = cls(model, tokenizer, name, frozenset([ends] if isinstance(ends, int) else ends or ()))
+        # Before the weights are laid out anew: the model as transformers runs it is the reference.
+        check_rows(target)
+        pack_weights(model)
+        return target
 
     @property
     def device(self) -> torch.device:
@@ -91,8 +97,22 @@ class Target:
 
     @property
     def max_context(self) -> int:
-        """Most rows that the positions of the model cover."""
-        return int(getattr(self.model.config, "max_position_embeddings", 1 << 20))
+        """Most rows that the positions of the model cover, and that one set of rotary factors serves."""
+        limits = [getattr(self.model.config, name, None) for name in ("max_position_embeddings", "n_positions")]
+        rope = getattr(self.model.config, "rope_parameters", None) or {}
+        if isinstance(rope, dict) and rope.get("rope_type") == "longrope":
+            # Beyond it the factors change, and keys that were cached before would be wrong.
+            limits.append(rope.get("original_max_position_embeddings"))
+        return min((int(limit) for limit in limits if limit), default=1 << 20)
+
+    @property
+    def window(self) -> int | None:
+        """Length of the sliding window, where the model has one."""
+        config = self.model.config
+        kinds = getattr(config, "layer_types", None)
+        sliding = "sliding_attention" in kinds if kinds else getattr(config, "use_sliding_window", True)
+        window = getattr(config, "sliding_window", None)
+        return int(window) if sliding and window else None
 
     @property
     def vocabulary(self) -> int:
@@ -105,7 +125,12 @@ class Target:
             raise TargetError(f"{self.name}: no tokenizer, expected token ids")
         if self.tokenizer.chat_template:
             message = [{"role": "user", "content": prompt}]
-            return list(self.tokenizer.apply_chat_template(message, add_generation_prompt=True, return_dict=False))
+            try:
+                tokens = self.tokenizer.apply_chat_template(message, add_generation_prompt=True, return_dict=False)
+            except Exception as error:
+                reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+                raise TargetError(f"{self.name}: its chat template fails ({reason[:160]})") from error
+            return list(tokens)
         return list(self.tokenizer(prompt)["input_ids"])
 
     def decode(self, tokens: list[int]) -> str:
@@ -141,19 +166,26 @@ class Target:
         return output.logits[0].float()
 
     def _mask(self, packed: Packed) -> Any:
-        """Give one mask, or one for each kind of attention where the model has sliding layers."""
-        kinds = set(getattr(self.model.config, "layer_types", None) or ())
-        if "sliding_attention" not in kinds:
-            return packed.mask
+        """Give one mask, or one for each kind of attention where the model has several."""
+        kinds = getattr(self.model.config, "layer_types", None)
+        if self.window is None:
+            return self._form(packed.mask)
         # The key of a context row sits at its own index; the keys of the tree sit at their depth positions.
-        mask = packed.mask
-        query = packed.positions[0]
+        mask, query = packed.mask, packed.positions[0]
         if mask is None:
             mask = torch.ones(1, 1, 1, int(query[0]) + 1, dtype=torch.bool, device=query.device)
         context = mask.shape[-1] - len(query)
         keys = torch.cat([torch.arange(context, device=query.device), query])
-        near = query[:, None] - keys[None, :] < int(self.model.config.sliding_window)
-        return {"full_attention": mask, "sliding_attention": mask & near[None, None]}
+        near = query[:, None] - keys[None, :] < self.window
+        sliding = self._form(mask & near[None, None])
+        return {"full_attention": self._form(mask), "sliding_attention": sliding} if kinds else sliding
+
+    def _form(self, mask: torch.Tensor | None) -> torch.Tensor | None:
+        """Give the mask in the form that the model's attention takes: true and false, or numbers to add."""
+        if mask is None or self.model.config._attn_implementation == "sdpa":
+            return mask
+        lowest = torch.finfo(self.model.dtype).min
+        return torch.zeros(mask.shape, dtype=self.model.dtype, device=mask.device).masked_fill(~mask, lowest)
 
 
 def _check_folder(folder: Path) -> None:

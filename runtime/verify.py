@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
 
 from policy.tree import DraftTree
 from runtime.cache import RowCache
+from runtime.errors import TargetError
 from runtime.pack import pack
 from runtime.target import Target
 
@@ -42,5 +44,7 @@ def entropy(logits: torch.Tensor) -> float:
     """Entropy of softmax(``logits``) (V,), nats."""
     log_probs = torch.log_softmax(logits.float(), dim=-1)
     # A token of probability 0 adds nothing; 0 * -inf would add NaN.
-    terms = log_probs.exp() * log_probs.clamp_min(-1e4)
-    return max(0.0, -float(terms.sum()))
+    total = -float((log_probs.exp() * log_probs.clamp_min(-1e4)).sum())
+    if math.isnan(total):
+        raise TargetError("a row of the target's logits is not a number, expected finite logits")
+    return max(0.0, total)

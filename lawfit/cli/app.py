@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
+import signal
 import sys
 from importlib.metadata import entry_points, version
+from typing import NoReturn
 
 import typer
 
@@ -35,17 +39,50 @@ def build() -> typer.Typer:
 
 def main() -> None:
     """Run the command; exit 0 when done, 1 when a check failed, 2 on bad input."""
+    _prepare_streams()
     try:
         build()()
+    except SystemExit:
+        _finish()
+        raise
     except LawfitError as error:
-        note(f"lawfit: {error}")
-        sys.exit(2)
+        _fail(str(error), 2)
     except KeyboardInterrupt:
-        note("lawfit: interrupted")
-        sys.exit(130)
-    except BrokenPipeError:
-        # The reader of our stdout has gone (`lawfit ... | head`): not our failure.
+        _fail("interrupted", 130)
+    except (OSError, UnicodeError) as error:
+        # What a path or a stream can do to us: too long a name, a full disk behind stdout.
+        _fail(str(error), 2)
+
+
+def _prepare_streams() -> None:
+    """Make output safe: a reader that goes away ends us quietly, and no character can stop a line."""
+    if hasattr(signal, "SIGPIPE"):
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _finish() -> None:
+    """Flush what is left of the results; a disk that is full by now is an error like any other."""
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        _fail(f"stdout: {error.strerror}", 2)
+
+
+def _fail(message: str, code: int) -> NoReturn:
+    note(f"lawfit: {message}")
+    # What could not be written would be tried again, and reported as a traceback, when Python ends.
+    with contextlib.suppress(OSError, ValueError):
+        sys.stdout.flush()
+    with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(code)
 
 
 def _show_version(value: bool) -> None:

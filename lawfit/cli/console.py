@@ -26,7 +26,7 @@ def note(text: str) -> None:
 
 def print_json(value: Any) -> None:
     """Write ``value`` to stdout as JSON; a number that is not finite becomes null."""
-    print(json.dumps(_finite(value), indent=2, allow_nan=False, ensure_ascii=False))
+    print(json.dumps(_finite(value), indent=2, allow_nan=False))
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from lawfit.laws import LAWS, Law
 from lawfit.laws.details import Method
 from lawfit.log import RoundLog
 from lawfit.observations import LastRound, Observations, Signal, observe, require
-from lawfit.readers import read_rounds
+from lawfit.readers import read_with_notes
 from lawfit.survival import MeanForm
 
 EVERYTHING = "all"
@@ -98,14 +98,15 @@ def fit(
     if law not in (*LAWS, EVERYTHING):
         raise FitError(f"law is {law!r}, expected one of {', '.join((*LAWS, EVERYTHING))}")
     names = tuple(LAWS) if law == EVERYTHING else (law,)
-    log = read_rounds(rounds)
+    reading = read_with_notes(rounds)
+    log = reading.log
     parts = {EVERYTHING: log} if by is None else log.groups(by)
     groups = [_fit_group(name, part, names, options) for name, part in parts.items()]
     outcomes = [outcome for group in groups for outcome in group.outcomes]
     errors = [outcome.error for outcome in outcomes if outcome.error]
     if len(errors) == len(outcomes):
         raise errors[0]
-    for line in dict.fromkeys(_notes(outcomes)):
+    for line in dict.fromkeys([*reading.notes, *_notes(outcomes)]):
         note(line)
     if output is not None:
         for group in groups:

@@ -15,6 +15,8 @@ from lawfit.readers.table import Table, load_table
 from lawfit.schema import BY_NAME, REQUIRED
 
 _OFFSET = re.compile(r"(?P<name>.+?)\s*(?P<offset>[+-]\s*\d{1,9})")
+# Columns that a likelihood rests on: one of another kind is an error, not a remark.
+_DECISIVE = (*REQUIRED, "count", "truncated")
 _SHOWN = 30  # names of columns in a message
 
 
@@ -36,7 +38,7 @@ def read(path: Path, given: Given) -> Sheet:
     for name in table.frame.columns:
         if name not in BY_NAME or name in given.mapping:
             continue
-        if name not in REQUIRED and fits_nowhere(table.frame[name], BY_NAME[name].dtype):
+        if name not in _DECISIVE and fits_nowhere(table.frame[name], BY_NAME[name].dtype):
             notes.append(f"{path}: column {name} is not what the log means by it")
             continue
         columns[name] = table.frame[name]

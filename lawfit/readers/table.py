@@ -103,7 +103,11 @@ def first_record(path: Path) -> Mapping[str, Any] | None:
 
 def require_file(path: Path) -> None:
     """Raise `LogFormatError` unless ``path`` is a file with content."""
-    if not path.exists():
+    try:
+        there = path.exists()
+    except (OSError, ValueError) as error:
+        raise LogFormatError(f"{str(path)[:200]}: not a usable file name ({str(error)[:80]})") from error
+    if not there:
         raise LogFormatError(f"{path}: no such file")
     if path.is_dir():
         raise LogFormatError(f"{path}: is a folder, expected a file")

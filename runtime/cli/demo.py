@@ -64,7 +64,7 @@ def demo(
         print_json(summary)
     else:
         _print_table(demo_table.to_table(rows), summary)
-    print(f"identical {same[0]}/{same[1]} prompts")
+        print(f"identical {same[0]}/{same[1]} prompts")
     note(f"wrote {out / 'demo.json'}, {out / 'report.html'} and {out / 'speed.png'}")
     if same[0] < same[1]:
         raise typer.Exit(1)

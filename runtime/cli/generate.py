@@ -45,7 +45,7 @@ def generate(
       lawfit generate --prompts data/prompts.jsonl --adaptive data/rounds.parquet --log my-rounds.parquet
     """
     require_runtime()
-    from lawfit.readers import read_rounds
+    from lawfit.readers import read_with_notes
     from runtime.drafters.ngram import NgramDrafter
     from runtime.engine import Engine
     from runtime.prompts import Prompt, load_prompts
@@ -55,7 +55,12 @@ def generate(
     if (text is None) == (prompts is None):
         raise LawfitError("give one prompt as text, or a file with --prompts")
     chosen = [Prompt("prompt", "prompt", text)] if text is not None else load_prompts(prompts)
-    fitted_on = read_rounds([adaptive]) if adaptive else None
+    fitted_on = None
+    if adaptive:
+        reading = read_with_notes([adaptive])
+        fitted_on = reading.log
+        for line in reading.notes[1:]:
+            note(line)
     loaded = load_target(target, dtype, device)
     engine = Engine(loaded, NgramDrafter(), make_policy(loaded, budget, fitted_on))
     keys = {"engine": ENGINE, "target": loaded.name, "drafter": engine.drafter.name, "temperature": 0.0}
@@ -126,4 +131,4 @@ def _summary(results: list[dict[str, Any]], log: Path | None) -> None:
             f"{tokens / seconds:.1f} tokens/s decoding"
         )
     if log:
-        note(f"rounds appended to {log}")
+        note(f"{rounds} rounds appended to {log}" if rounds else f"no round was needed, so {log} is as it was")

@@ -36,6 +36,8 @@ def trace(
 
     if out.suffix.lower() != ".parquet":
         raise LawfitError(f"{out}: suffix {out.suffix!r}, expected .parquet")
+    if out.is_dir() or any(parent.is_file() for parent in out.parents):
+        raise LawfitError(f"{out}: cannot be written: it is a folder, or a file stands where its folder should")
     chosen = load_prompts(prompts)
     loaded = load_target(target, dtype, device)
     drafter = NgramDrafter()

@@ -1,3 +1,6 @@
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+
 import polars as pl
 import pytest
 
@@ -84,3 +87,19 @@ def test_a_column_none_of_whose_values_fits_is_of_another_kind():
 def test_of_mixed_values_the_one_at_fault_is_named(values, dtype):
     with pytest.raises(LogFormatError, match=r"\(x\.jsonl:5\)$"):
         typed(pl.Series("c", values, dtype=pl.Object), dtype, PLACE)
+
+
+@pytest.mark.parametrize("value", [date(1970, 1, 2), timedelta(days=1), datetime(2020, 1, 1), time(1, 0)])
+@pytest.mark.parametrize("dtype", [INT, REAL])
+def test_a_moment_is_no_number(value, dtype):
+    with pytest.raises(LogFormatError, match="expected a"):
+        typed(pl.Series("c", [value]), dtype, PLACE)
+
+
+def test_decimals_and_categories_are_read_as_what_they_spell():
+    assert typed(pl.Series("c", [Decimal("2.0")]), INT, PLACE).to_list() == [2]
+    assert typed(pl.Series("c", [Decimal("1.5")]), REAL, PLACE).to_list() == [1.5]
+    with pytest.raises(LogFormatError, match="whole number"):
+        typed(pl.Series("c", [Decimal("1.5")]), INT, PLACE)
+    assert typed(pl.Series("c", ["2"], dtype=pl.Categorical), INT, PLACE).to_list() == [2]
+    assert typed(pl.Series("c", ["true"], dtype=pl.Enum(["true"])), FLAG, PLACE).to_list() == [True]

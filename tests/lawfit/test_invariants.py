@@ -34,6 +34,7 @@ GOOD = {
 BROKEN = [
     ({"accept_len": None}, "accept_len is missing, expected a whole number"),
     ({"horizon": None}, "horizon is missing, expected a whole number"),
+    ({"horizon": 10**9}, "horizon 1000000000 exceeds 10000"),
     ({"accept_len": -1}, "accept_len -1 is below 0"),
     ({"horizon": -1}, "horizon -1 is below 0"),
     ({"spine_len": -1}, "spine_len -1 is below 0"),

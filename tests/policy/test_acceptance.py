@@ -15,6 +15,11 @@ from tests.policy.tries import path_values, tries
 TRUE = Acceptance(OffsetLaw(0.2, 0.8, 0.6, 0.3), OffsetLaw(0.5, 0.3, 0.4, 0.2))
 
 
+def _laws(b0):
+    law = f'{{"b0": {b0}, "b1": 0, "b2": 0, "b3": 0}}'
+    return f'{{"acceptance": 1, "first": {law}, "beyond": {law}}}'
+
+
 def simulated_log(requests=160, rounds=25, seed=1):
     rng = np.random.default_rng(seed)
     rows = []
@@ -141,6 +146,10 @@ def test_json_round_trip_and_foreign_text():
         '{"acceptance": 2}',
         '{"acceptance": 1, "b0": "x"}',
         '{"acceptance": 1, "z": 1}',
+        _laws('"1"'),
+        _laws("true"),
+        _laws(str(10**400)),
+        "[" * 100_000,
     ):
         with pytest.raises(LawfitError, match="not an acceptance law"):
             Acceptance.from_json(text)

@@ -35,6 +35,7 @@ def test_entropy_counts_the_omitted_mass_as_one_symbol():
         ([-1, 0, 0], np.log([1.0, 0.7, 0.7]), "mass 1.4"),
         ([-1, 1], [0.0, -1.0], "earlier rows"),
         ([-1], [0.0, -1.0], "lengths"),
+        ([-1, 0], [-3.0, -1.0], "0 at the root"),
     ],
 )
 def test_arrays_that_are_no_trie_of_probabilities_are_refused(parent, log_prob, message):

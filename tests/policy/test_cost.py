@@ -7,6 +7,10 @@ from policy.cost import CostTable
 from policy.errors import CostError
 
 
+def _table(budgets):
+    return f'{{"cost_table": 1, "budgets": {budgets}, "round_ms": [1.0, 2.0]}}'
+
+
 def timed_log(medians, rounds=5):
     rows = [
         {"accept_len": 0, "horizon": 0 if n == 0 else 1, "budget": n, "round": k, "round_ms": ms + jitter}
@@ -64,6 +68,18 @@ def test_json_round_trip_and_foreign_text():
     again = CostTable.from_json(table.to_json())
     assert again.budgets.tolist() == [0, 4]
     assert again.round_ms.tolist() == [1.5, 2.5]
-    for text in ("", "{}", '{"cost_table": 2}', "[1]", '{"cost_table": 1, "budgets": "x", "round_ms": []}'):
+    for text in (
+        "",
+        "{}",
+        '{"cost_table": 2}',
+        "[1]",
+        '{"cost_table": 1, "budgets": "x", "round_ms": []}',
+        _table("[0, 1.5]"),
+        _table("[0, true]"),
+        _table("[0, 1e400]"),
+        _table('["0", 1]'),
+        _table(f"[0, {10**20}]"),
+        "[" * 100_000,
+    ):
         with pytest.raises(CostError):
             CostTable.from_json(text)

@@ -3,6 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from policy.errors import TreeError
 from policy.sizing import choose
 
 
@@ -36,8 +37,14 @@ def test_ties_go_to_the_smaller_budget():
 
 
 def test_a_table_of_another_length_is_refused():
-    with pytest.raises(ValueError, match="2 times for 3 budgets"):
+    with pytest.raises(TreeError, match="2 times for 3 budgets"):
         choose(np.array([0.5, 0.2]), np.array([1.0, 2.0]), 0.1)
+
+
+def test_numbers_that_are_not_finite_are_refused():
+    for values, times, rate in (([np.nan], [1.0, 2.0], 0.1), ([0.5], [1.0, np.inf], 0.1), ([0.5], [1.0, 2.0], np.nan)):
+        with pytest.raises(TreeError, match="finite"):
+            choose(np.array(values), np.array(times), rate)
 
 
 def test_with_linear_cost_a_node_is_kept_iff_its_value_pays_its_rows():

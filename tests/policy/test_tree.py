@@ -74,6 +74,8 @@ def test_a_chain_is_a_chain_and_a_fork_is_not():
         ([1, 2], [-1, 0], [0.0, 0.5], "rises from a parent"),
         ([1, 2], [-1, 0], [0.0, float("nan")], "NaN"),
         ([1, 2, 2], [-1, 0, 0], [0.0, -1.0, -1.0], "same token"),
+        ([-1, 2], [-1, 0], [0.0, -1.0], "not negative"),
+        ([1, 2], [-1, 0], [5.0, -1.0], "root has log_score 0"),
     ],
 )
 def test_arrays_that_are_no_tree_are_refused(tokens, parent, score, message):

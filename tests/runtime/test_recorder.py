@@ -94,6 +94,15 @@ def test_a_file_that_is_no_round_log_is_not_touched(tmp_path):
         Recorder(tmp_path / "rounds.csv")
 
 
+def test_a_folder_or_an_impossible_place_is_refused_before_any_row(tmp_path):
+    (tmp_path / "d.parquet").mkdir()
+    with pytest.raises(LogFormatError, match="is a folder"):
+        Recorder(tmp_path / "d.parquet")
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(LogFormatError, match="cannot be written"):
+        Recorder(tmp_path / "file" / "r.parquet")
+
+
 def test_an_unknown_column_is_refused_by_name(tmp_path):
     with Recorder(tmp_path / "r.parquet") as recorder, pytest.raises(LogFormatError, match="no column speed"):
         recorder.record({**row(0), "speed": 3})

@@ -100,3 +100,82 @@ def test_weights_that_do_not_fill_the_model_are_refused(folder, tmp_path):
     save_file(weights, tmp_path / "model.safetensors", metadata={"format": "pt"})
     with pytest.raises(TargetError, match="q_proj"):
         Target.load(tmp_path)
+
+
+def family(kind, **changes):
+    """A tiny random model of another family."""
+    import transformers
+
+    torch.manual_seed(0)
+    shape = {
+        "vocab_size": VOCABULARY, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2,
+        "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 256,
+        "initializer_range": 0.4, "bos_token_id": None, "eos_token_id": None, "pad_token_id": 0,
+    }  # fmt: skip
+    config = getattr(transformers, f"{kind}Config")(**{**shape, **changes})
+    return getattr(transformers, f"{kind}ForCausalLM")(config)
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes"),
+    [
+        ("Mistral", {"sliding_window": 8}),
+        ("Phi3", {"sliding_window": 8}),
+        ("Gemma2", {"sliding_window": 8, "head_dim": 8}),
+        ("Qwen2", {"use_sliding_window": True, "sliding_window": 8, "max_window_layers": 1}),
+        ("Qwen3", {"head_dim": 8}),
+    ],
+)
+def test_other_families_are_exact_with_windows_and_eager_attention(kind, changes):
+    from runtime.audit import RandomBudget, plain_output
+    from runtime.engine import Engine
+
+    model = family(kind, **changes)
+    target = Target.wrap(model, name=kind)
+    for seed in range(3):
+        prompt = torch.randint(0, VOCABULARY, (14,), generator=torch.Generator().manual_seed(seed)).tolist()
+        own = list(prompt)
+        with torch.inference_mode():
+            for _ in range(24):
+                own.append(int(model(torch.tensor([own]), use_cache=False).logits[0, -1].argmax()))
+        assert plain_output(target, prompt, 24) == own[14:]
+        engine = Engine(target, RandomDrafter(VOCABULARY, seed, oracle=tuple(own)), RandomBudget(16, seed))
+        assert engine.generate(prompt, 24) == own[14:]
+
+
+def test_families_that_cannot_verify_trees_are_refused():
+    import transformers
+
+    torch.manual_seed(0)
+    mpt = transformers.MptForCausalLM(
+        transformers.MptConfig(vocab_size=VOCABULARY, d_model=32, n_layers=2, n_heads=4, max_seq_len=128)
+    )
+    with pytest.raises(TargetError, match="does not honour tree masks"):
+        Target.wrap(mpt, name="mpt")
+    bloom = transformers.BloomForCausalLM(
+        transformers.BloomConfig(vocab_size=VOCABULARY, hidden_size=32, n_layer=2, n_head=4)
+    )
+    with pytest.raises(TargetError, match="cannot verify draft trees"):
+        Target.wrap(bloom, name="bloom")
+    layers = [[["global", "local"], 1]]
+    config = transformers.GPTNeoConfig(
+        vocab_size=VOCABULARY, hidden_size=32, num_layers=2, num_heads=4, attention_types=layers, window_size=8
+    )
+    neo = transformers.GPTNeoForCausalLM(config)
+    with pytest.raises(TargetError, match="local attention"):
+        Target.wrap(neo, name="neo")
+
+
+def test_damaged_weights_are_refused():
+    model = tiny_llama()
+    with torch.no_grad():
+        model.model.norm.weight.fill_(float("nan"))
+    with pytest.raises(TargetError, match="not finite"):
+        Target.wrap(model)
+
+
+def test_a_failing_chat_template_is_one_clear_line(folder):
+    target = Target.load(folder)
+    target.tokenizer.chat_template = "{{ raise_exception('no') }}"
+    with pytest.raises(TargetError, match="chat template fails"):
+        target.encode("w1")

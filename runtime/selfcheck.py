@@ -1,0 +1,84 @@
+"""The self-check of a target: the rows of a tree must be the model's own rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from policy.tree import DraftTree
+from runtime.errors import TargetError
+from runtime.pack import pack
+
+if TYPE_CHECKING:
+    from runtime.target import Target
+
+# Largest difference of logits that rounding explains, as a share of the largest logit.
+_ROUNDING = {"fp32": 2e-3, "bf16": 8e-2}
+
+
+def check_rows(target: Target) -> None:
+    """Compare a prefill and a branched tree with the model's own plain passes, before and after a commit.
+
+    Families differ in how they read masks, positions and windows; one that does not honour ours would give wrong text
+    without an error. Some plain passes over a few dozen random tokens tell.
+
+    Raises
+    ------
+    TargetError
+        The rows differ by more than rounding, are not finite, or the model cannot run such a pass.
+    """
+    try:
+        worst = _worst(target)
+    except TargetError:
+        raise
+    except Exception as error:
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise TargetError(f"{target.name}: cannot verify draft trees on this model ({reason[:160]})") from error
+    limit = _ROUNDING.get(target.dtype, _ROUNDING["bf16"])
+    if not worst <= limit:
+        raise TargetError(
+            f"{target.name}: its rows in a draft tree differ from its own by {worst:.2g} of the largest logit "
+            f"(rounding explains {limit:g}): this kind of model does not honour tree masks or positions, "
+            "so it is not supported"
+        )
+
+
+def _worst(target: Target) -> float:
+    rng = np.random.default_rng(0)
+    text = rng.integers(0, target.vocabulary, _length(target)).tolist()
+    # A fork below the root and one deeper; rows are not in depth order.
+    nodes = rng.choice(target.vocabulary, size=min(7, target.vocabulary), replace=False)
+    tree = DraftTree(nodes, np.array([-1, 0, 0, 1, 2, 2, 3])[: len(nodes)], -np.arange(float(len(nodes))))
+    cache = target.new_cache(len(text) + 4 * tree.rows)
+    worst = _difference(target.prefill(text, cache), _own(target, text)[-1])
+    for _ in range(2):
+        rows = target.verify(pack(tree, cache.committed, target.device), cache)
+        for leaf in tree.paths:
+            own = _own(target, [*text, *tree.tokens[leaf].tolist()])[len(text) :]
+            worst = max(worst, _difference(rows[torch.as_tensor(leaf)], own))
+        # Go on behind the last path: its rows must have been kept, and only they.
+        cache.commit(tree.paths[-1].tolist())
+        text = [*text, *tree.tokens[tree.paths[-1]].tolist()]
+    return worst
+
+
+def _length(target: Target) -> int:
+    """Reach beyond a sliding window where it is short enough to do so cheaply."""
+    window = target.window or 0
+    room = max(target.max_context - 16, 1)
+    return min(24 if not 0 < window <= 256 else window + 8, room)
+
+
+@torch.inference_mode()
+def _own(target: Target, tokens: list[int]) -> torch.Tensor:
+    """Logits of a plain pass of the model, without cache, mask or positions of ours."""
+    output = target.model(torch.tensor([tokens], device=target.device), use_cache=False)
+    return output.logits[0].float()
+
+
+def _difference(ours: torch.Tensor, own: torch.Tensor) -> float:
+    if not (torch.isfinite(ours).all() and torch.isfinite(own).all()):
+        raise TargetError("the model's logits are not finite, expected numbers: its weights may be damaged")
+    return float((ours - own).abs().max() / own.abs().max().clamp_min(1e-6))
