@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lawfit.arrays import Floats
 from lawfit.curve import Curve, SurvivalCurve
 from lawfit.laws.base import Law
 from lawfit.survival import MeanForm
@@ -44,8 +45,7 @@ def plot_curve(curve: Curve, laws: Mapping[str, Law] | None = None, *, ax: Axes 
     grid = np.linspace(0.0, right, 2000)  # fine enough for the steps of an isotonic law
     for k, (label, law) in enumerate((laws or {}).items()):
         form: MeanForm = law.fitted.mean if law.fitted else "truncated"
-        cap = min(int(curve.horizons.max()), law.horizon) if law.ends else int(curve.horizons.max())
-        axes.plot(grid, law.mean(grid, cap, form=form), label=label, **_line(k))
+        axes.plot(grid, _over_horizons(curve, law, grid, form), label=label, **_line(k))
     spread = np.vstack([curve.accept_len - low, high - curve.accept_len])
     label = f"means of {len(curve.entropy)} bins, 95%" + (" by prompt" if curve.clustered else "")
     axes.errorbar(curve.entropy, curve.accept_len, yerr=spread, label=label, zorder=5, **_points())
@@ -55,6 +55,14 @@ def plot_curve(curve: Curve, laws: Mapping[str, Law] | None = None, *, ax: Axes 
     axes.set_ylabel("E[a | H]  (accepted draft tokens, no bonus)")
     _legend(axes)
     return axes
+
+
+def _over_horizons(curve: Curve, law: Law, entropy: Floats, form: MeanForm) -> Floats:
+    """Average the law's mean over the horizons of the observed rounds, so that line and points mean the same."""
+    share = curve.rounds @ curve.shares / curve.rounds.sum()
+    caps = np.minimum(curve.horizons, law.horizon) if law.ends else curve.horizons
+    means = [part * law.mean(entropy, int(cap), form=form) for part, cap in zip(share, caps, strict=True)]
+    return np.asarray(sum(means))
 
 
 def plot_survival(observed: SurvivalCurve, laws: Mapping[str, Law] | None = None, *, ax: Axes | None = None) -> Axes:

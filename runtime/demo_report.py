@@ -29,11 +29,15 @@ def report(log: RoundLog, rows: Sequence[Line], same: tuple[int, int], cost: Cos
     total = mean(rows)
     best = max(FIXED, key=lambda budget: total.fixed[budget])
     lead = (
-        f"{facts['target']}, {facts['dtype']} on {facts['device']}: over the mean of the tasks the fitted policy "
+        f"{facts['target']}, {facts['dtype']} on {facts['device']}: over the mean of the tasks the adaptive policy "
         f"decodes {total.adaptive:.2f} times as fast as plain decoding, the best fixed budget ({best}) "
         f"{total.fixed[best]:.2f} times. "
         f"Output in fp32 identical to plain decoding on {same[0]} of {same[1]} prompts."
     )
+    if facts["plain_spread"] > 1.5:
+        lead += (
+            f" The machine was busy: plain decoding varied {facts['plain_spread']:.1f}-fold, so the ratios say little."
+        )
     return render("lawfit demo", lead, [_speed(rows, facts), _law(log), _cost(cost)], _FOOTER)
 
 
@@ -48,7 +52,7 @@ def _speed(rows: Sequence[Line], facts: dict[str, Any]) -> Section:
     axes = plot_speed(rows)
     text = (
         f"Tokens per second over plain decoding ({facts['plain_tokens_per_s']:.1f} per second here), "
-        "with fixed budgets and with the fitted policy; tau and the share of rounds that speculated are the policy's."
+        "with fixed budgets and with the adaptive policy; tau and the share of rounds that speculated are the policy's."
     )
     return Section("Speed by task", text, to_table(rows), axes.figure, total=True)
 
@@ -89,8 +93,15 @@ def plot_speed(rows: Sequence[Line], *, ax: Axes | None = None) -> Axes:
         heights = [row.fixed[budget] for row in rows]
         ax.bar(place + (at - 1.5) * width, heights, width, color=colour, label=f"fixed budget {budget}")
     adaptive = [row.adaptive for row in rows]
-    bars = ax.bar(place + 1.5 * width, adaptive, width, color=_ADAPTIVE, label="fitted policy")
-    ax.bar_label(bars, labels=[f"{value:.2f}" for value in adaptive], fontsize=9, color=_ADAPTIVE, padding=2)
+    bars = ax.bar(place + 1.5 * width, adaptive, width, color=_ADAPTIVE, label="adaptive")
+    ax.bar_label(
+        bars,
+        labels=[f"{value:.2f}" for value in adaptive],
+        fontsize=9,
+        color=_ADAPTIVE,
+        padding=2,
+        bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.6},
+    )
     ax.axhline(1.0, color="#1c2330", linewidth=0.9)
     ax.set_xticks(place, [row.task for row in rows])
     ax.set_ylabel("speed over plain decoding")

@@ -6,6 +6,7 @@ import copy
 import os
 import shutil
 import tempfile
+from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
@@ -22,8 +23,10 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "lawfit"
 
 
-def embedded_target() -> Path:
+def embedded_target(on_convert: Callable[[Path], None] = lambda folder: None) -> Path:
     """Return the folder of the converted target, converting it on first use (about half a minute).
+
+    ``on_convert`` is told the folder before a conversion begins.
 
     Raises
     ------
@@ -34,6 +37,7 @@ def embedded_target() -> Path:
     if (folder / "model.safetensors").is_file():
         return folder
     gguf = _gguf()
+    on_convert(folder)
     folder.parent.mkdir(parents=True, exist_ok=True)
     temporary = Path(tempfile.mkdtemp(prefix=f".{NAME}.", dir=folder.parent))
     try:

@@ -11,7 +11,7 @@ from lawfit.log import RoundLog
 from policy.acceptance import Acceptance
 from policy.controller import Adaptive, FixedBudget, Policy
 from policy.tree import DraftTree
-from runtime.embedded import NAME, cache_folder, embedded_target
+from runtime.embedded import embedded_target
 from runtime.pack import pack
 from runtime.profile import profile
 from runtime.target import DTYPES, Target
@@ -28,9 +28,7 @@ def load_target(folder: Path | None, dtype: str, device: str = "auto") -> Target
         The folder holds no usable target.
     """
     if folder is None:
-        if not (cache_folder() / NAME / "model.safetensors").is_file():
-            note("converting the embedded target, once (about half a minute) ...")
-        folder = embedded_target()
+        folder = embedded_target(lambda where: note(f"converting the embedded target once, into {where} (0.5 GB) ..."))
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
     if dtype != "auto":

@@ -49,7 +49,9 @@ class Target:
             The folder is absent, holds no configuration, weights or tokenizer, or its attention cannot be rolled back.
         """
         if dtype not in DTYPES:
-            raise TargetError(f"dtype {dtype!r}, expected {' or '.join(DTYPES)}")
+            raise TargetError(f"dtype {dtype!r}, expected {', '.join(DTYPES)} or auto")
+        if device.startswith("cuda") and not torch.cuda.is_available():
+            raise TargetError(f"device {device!r}, but torch sees no CUDA device here")
         _check_folder(folder)
         transformers_logging.disable_progress_bar()
         transformers_logging.set_verbosity_error()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,7 @@ from lawfit.cli.console import note, print_json
 from lawfit.curve import entropy_curve, survival_curve
 from lawfit.errors import FitError, NotIdentified
 from lawfit.files import replacing, write_text
-from lawfit.laws import LAWS, Law
+from lawfit.laws import LAWS, AffineLogit, FreeHazard, Isotonic, Law
 from lawfit.laws.details import Method
 from lawfit.log import RoundLog
 from lawfit.observations import LastRound, Observations, Signal, observe, require
@@ -161,7 +162,13 @@ def _notes(outcomes: list[Outcome]) -> Iterator[str]:
         if outcome.error:
             yield f"{where}{outcome.name} is not identified: {outcome.error}"
         elif outcome.law and outcome.law.fitted:
-            yield from (f"{where}{text}" for text in outcome.law.fitted.notes)
+            details = outcome.law.fitted
+            yield from (f"{where}{text}" for text in details.notes)
+            if details.clusters in (None, 1):
+                why = "prompts are not named" if details.clusters is None else "one prompt"
+                yield f"{where}{why}: no errors by prompt"
+            if isinstance(outcome.law, AffineLogit) and outcome.law.b1 < 0:
+                yield f"{where}b1 is negative: here acceptance rises with entropy, against the entropy law"
 
 
 def _record(outcome: Outcome, options: Options) -> dict[str, Any]:
@@ -207,11 +214,8 @@ def _print_table(outcomes: list[Outcome], *, grouped: bool) -> None:
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     if grouped:
         table.add_column("group", overflow="fold")
-    table.add_column("law")
-    for header in ("rounds", "prompts", "mean a"):
-        table.add_column(header, justify="right", no_wrap=True)
-    table.add_column("coefficients (se by prompt)", overflow="fold")
-    for header in ("log-lik", "curve R²", "round R²"):
+    table.add_column("law", no_wrap=True)
+    for header in ("rounds", "prompts", "mean a", "log-lik", "curve R²", "round R²"):
         table.add_column(header, justify="right", no_wrap=True)
     for outcome in outcomes:
         # Text, not markup: a group may be called [red].
@@ -219,31 +223,45 @@ def _print_table(outcomes: list[Outcome], *, grouped: bool) -> None:
         table.add_row(*(Text(cell) for cell in cells))
     console = Console()
     # A pipe has no width: let no line fold.
-    (console if console.is_terminal else Console(width=160)).print(table)
+    (console if console.is_terminal else Console(width=120)).print(table)
+    print("coefficients, with standard errors by prompt")
+    for outcome in outcomes:
+        if outcome.law:
+            label = f"{outcome.group} {outcome.name}" if grouped else outcome.name
+            print(_wrapped(f"{label}: {_coefficients(outcome.law)}"))
+
+
+def _wrapped(text: str) -> str:
+    """Fill lines of 80 columns, keeping each coefficient with its name and error."""
+    kept = re.sub(r"(?<! ) (?! )", "\xa0", text)
+    return textwrap.fill(kept, 80, subsequent_indent="    ").replace("\xa0", " ")
 
 
 def _cells(outcome: Outcome) -> list[str]:
     law, details = outcome.law, outcome.law.fitted if outcome.law else None
     if law is None or details is None:
-        return ["", "", "", "not identified", "", "", ""]
+        return ["", "", "", "not identified", "", ""]
     return [
         f"{details.rounds:.0f}",
         "?" if details.clusters is None else str(details.clusters),
         f"{details.mean_accept_len:.4f}",
-        _coefficients(law),
         f"{details.log_likelihood:.2f}",
         *("" if value is None else f"{value:z.3f}" for value in (details.curve_r2, details.round_r2)),
     ]
 
 
 def _coefficients(law: Law) -> str:
+    if isinstance(law, Isotonic):
+        return f"hazard {law.hazards[0]:.4f} falling to {law.hazards[-1]:.4f} in {len(law.hazards)} steps"
     errors = (law.fitted.cluster_se if law.fitted else None) or {}
-    words = []
-    for name, value in law.params.items():
-        if isinstance(value, list):
-            words.append(f"{len(value)} {name}")
-        else:
-            words.append(f"{name} {value:.4f}" + (f" ({errors[name]:.4f})" if name in errors else ""))
+    values = law.params
+    if isinstance(law, FreeHazard):
+        values = {f"h{k}": hazard for k, hazard in enumerate(law.hazards, 1)}
+    # A hazard on the edge (all rounds went on, or none) has no standard error.
+    known = {name: error for name, error in errors.items() if error == error}
+    words = [
+        f"{name} {value:.4f}" + (f" ({known[name]:.4f})" if name in known else "") for name, value in values.items()
+    ]
     return "  ".join(words)
 
 

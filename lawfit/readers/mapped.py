@@ -83,8 +83,8 @@ def _require(table: Table, columns: dict[str, pl.Series], given: Given) -> None:
     if absent:
         raise LogFormatError(
             f"{table.place.source}: not a known log, and no column gives {' and '.join(absent)}; "
-            f"{_have(table)}. Say which is which, "
-            "e.g. --map accept_len=accepted,root_entropy=entropy --set horizon=15"
+            f"{_have(table)}. Say which is which and make it one: lawfit convert {table.place.source} "
+            "--map accept_len=accepted,root_entropy=entropy --set horizon=15 -o rounds.parquet"
         )
 
 

@@ -47,6 +47,7 @@ def load_table(path: Path) -> Table:
     elif suffix in SEPARATORS:
         table = _separated(path, SEPARATORS[suffix])
     elif suffix not in JSON_SUFFIXES and first_record(path) is None:
+        _refuse_totals(path, path.read_bytes()[:1_000_000].decode(errors="replace"))
         raise LogFormatError(f"{path}: suffix {suffix!r}, expected .parquet, .csv, .tsv, .jsonl or .json")
     else:
         records, place = load_records(path)
@@ -99,6 +100,15 @@ def first_record(path: Path) -> Mapping[str, Any] | None:
         return load_records(path)[0][0]
     except LogFormatError:
         return None
+
+
+def _refuse_totals(path: Path, text: str) -> None:
+    """Say what vLLM's server lines are, and where its rounds can be had."""
+    if "SpecDecoding metrics" in text[:1_000_000] or "Speculative metrics" in text[:1_000_000]:
+        raise LogFormatError(
+            f"{path}: vLLM's metrics lines are totals of many requests and hold no rounds; start vLLM with "
+            "--per-request-spec-decode-metrics detailed and convert its responses"
+        )
 
 
 def require_file(path: Path) -> None:
@@ -178,6 +188,7 @@ def _document(path: Path, text: str, first_line: int) -> list[dict[str, Any]]:
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
+        _refuse_totals(path, text)
         line = error.lineno if isinstance(error, json.JSONDecodeError) else first_line
         raise LogFormatError(f"{path}:{line}: not JSON ({_reason(error)})") from error
     rows = value if isinstance(value, list) else [value]

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from runtime.prompts import Prompt
 
 
+# Ratio of slow to fast prompts in plain decoding beyond which a run is called noisy.
+RESTLESS = 1.5
+
+
 def demo(
     prompts: Annotated[Path, typer.Option(help="Prompts to decode.")] = Path("data/prompts.jsonl"),
     rounds: Annotated[Path, typer.Option(help="Round log of these prompts, to fit.")] = Path("data/rounds.parquet"),
@@ -65,6 +69,11 @@ def demo(
     else:
         _print_table(demo_table.to_table(rows), summary)
         print(f"identical {same[0]}/{same[1]} prompts")
+    if result["extra"]["plain_spread"] > RESTLESS:
+        note(
+            f"plain decoding itself varied {result['extra']['plain_spread']:.1f}-fold between prompts: "
+            "the machine was busy, so the ratios of this run say little"
+        )
     note(f"wrote {out / 'demo.json'}, {out / 'report.html'} and {out / 'speed.png'}")
     if same[0] < same[1]:
         raise typer.Exit(1)
@@ -90,6 +99,7 @@ def _measure(
 ) -> dict[str, Any]:
     """Fit, measure cost, and decode in every arm; where speed is not fp32, audit in fp32 as well."""
     from runtime.demo import ADAPTIVE, PLAIN, Demo, affordable, fit_folds
+    from runtime.demo_table import spread
     from runtime.drafters.ngram import NgramDrafter
     from runtime.profile import profile
     from runtime.setup import load_target
@@ -122,6 +132,7 @@ def _measure(
         "dtype": loaded.dtype,
         "device": str(loaded.device),
         "max_new_tokens": max_new_tokens,
+        "plain_spread": spread(runs),
         "plain_tokens_per_s": sum(run.tokens for run in plain) / sum(run.seconds for run in plain),
         "cost": {"budgets": cost.budgets.tolist(), "round_ms": cost.round_ms.tolist()},
     }

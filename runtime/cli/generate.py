@@ -126,9 +126,10 @@ def _summary(results: list[dict[str, Any]], log: Path | None) -> None:
     if looping:
         note(f"{len(looping)} outputs end in a loop, which inflates acceptance: {', '.join(looping)}")
     if rounds:
+        speculated = sum((result["speculated"] or 0) * result["rounds"] for result in results) / rounds
         note(
             f"{len(results)} prompts, {tokens} tokens in {rounds} rounds: tau {tokens / rounds:.2f}, "
-            f"{tokens / seconds:.1f} tokens/s decoding"
+            f"{tokens / seconds:.1f} tokens/s decoding, {speculated:.0%} of rounds speculated"
         )
     if log:
         note(f"{rounds} rounds appended to {log}" if rounds else f"no round was needed, so {log} is as it was")

@@ -7,7 +7,7 @@ from policy.acceptance import Acceptance
 from policy.cost import CostTable
 from runtime.audit import Divergence
 from runtime.demo import ADAPTIVE, PLAIN, Run, affordable, fit_folds, fold_of
-from runtime.demo_table import identical, lines, mean, to_json, to_table
+from runtime.demo_table import identical, lines, mean, spread, to_json, to_table
 from runtime.prompts import Prompt
 
 
@@ -39,6 +39,8 @@ def test_ratios_are_of_summed_times_and_the_mean_weighs_tasks_equally():
     assert qa.fixed[16] == pytest.approx(6.0 / 10.0)
     assert qa.tau == pytest.approx(4.0)
     assert qa.speculated == pytest.approx(0.5)
+    assert 1.0 - 1e-9 <= qa.interval[0] <= qa.adaptive <= qa.interval[1] <= 4.0 + 1e-9
+    assert copy.interval == pytest.approx((6.0, 6.0))
     assert mean([qa, copy]).adaptive == pytest.approx((2.0 + 6.0) / 2)
     assert to_table([qa, copy])[-1][0] == "mean of tasks"
 
@@ -50,6 +52,13 @@ def test_a_prompt_is_identical_only_if_every_arm_is():
     result = to_json(lines(runs), identical(runs), {"dtype": "fp32"})
     assert (result["prompts"], result["identical"], result["dtype"]) == (2, 1, "fp32")
     assert set(result["tasks"]["qa"]["fixed"]) == {"4", "8", "16"}
+
+
+def test_a_busy_machine_shows_in_plain_decoding():
+    quiet = [*runs_of("qa", (2.0,) * 5), *runs_of("qa", (2.1,) * 5, "b")]
+    busy = [*runs_of("qa", (2.0,) * 5), *runs_of("qa", (9.0,) * 5, "b")]
+    assert spread(quiet) < 1.1
+    assert spread(busy) > 3
 
 
 def test_the_affordable_length_follows_the_machine_between_its_bounds():
