@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from runtime.demo import ADAPTIVE, FIXED, PLAIN, Run
 
+MEAN = "mean"
+
 
 @dataclass(frozen=True)
 class Line:
@@ -53,7 +55,7 @@ def mean(rows: Sequence[Line]) -> Line:
     adaptive = sum(row.adaptive for row in rows) / count
     half = sum(((row.interval[1] - row.interval[0]) / 2) ** 2 for row in rows) ** 0.5 / count
     return Line(
-        "mean of tasks",
+        MEAN,
         sum(row.tau for row in rows) / count,
         fixed,
         adaptive,
@@ -91,7 +93,7 @@ def to_json(rows: Sequence[Line], same: tuple[int, int], extra: dict[str, Any]) 
         }
         for row in [*rows, mean(rows)]
     }
-    return {"prompts": same[1], "identical": same[0], "mean": tasks.pop("mean of tasks"), "tasks": tasks, **extra}
+    return {"prompts": same[1], "identical": same[0], "mean": tasks.pop(MEAN), "tasks": tasks, **extra}
 
 
 def to_table(rows: Sequence[Line]) -> list[list[str]]:

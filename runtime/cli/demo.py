@@ -140,13 +140,14 @@ def _measure(
 
 
 def _print_table(table: list[list[str]], summary: dict[str, Any]) -> None:
+    from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
 
     title = f"tokens per second over plain decoding ({summary['plain_tokens_per_s']:.1f}/s, {summary['dtype']})"
-    view = Table(title=title, title_justify="left")
+    view = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     for at, cell in enumerate(table[0]):
-        view.add_column(cell, justify="left" if at == 0 else "right")
+        view.add_column(cell, justify="left" if at == 0 else "right", no_wrap=True)
     for at, row in enumerate(table[1:], 1):
         view.add_row(*row, style="bold" if at == len(table) - 1 else "", end_section=at == len(table) - 2)
     Console().print(view)

@@ -42,7 +42,7 @@ def test_ratios_are_of_summed_times_and_the_mean_weighs_tasks_equally():
     assert 1.0 - 1e-9 <= qa.interval[0] <= qa.adaptive <= qa.interval[1] <= 4.0 + 1e-9
     assert copy.interval == pytest.approx((6.0, 6.0))
     assert mean([qa, copy]).adaptive == pytest.approx((2.0 + 6.0) / 2)
-    assert to_table([qa, copy])[-1][0] == "mean of tasks"
+    assert to_table([qa, copy])[-1][0] == "mean"
 
 
 def test_a_prompt_is_identical_only_if_every_arm_is():
