@@ -15,15 +15,16 @@ class Level:
     Attributes
     ----------
     expected, realised
-        Sums over earlier rounds, bonus excluded; both 0 at the start of a request.
+        Sums over earlier rounds, bonus excluded. A request starts as if as many tokens as the prior's had been expected
+        in vain: at half the law's level, which its first good draft restores.
     """
 
-    expected: float = 0.0
+    expected: float = 2.0
     realised: float = 0.0
 
     @property
     def factor(self) -> float:
-        """Realised over expected, shrunk to 1 as by ``_PRIOR`` tokens that came true, and at most 1."""
+        """Realised over expected, shrunk to 1 as by two tokens that came true, and at most 1."""
         return min(1.0, (self.realised + _PRIOR) / (self.expected + _PRIOR))
 
     def after(self, expected: float, realised: float) -> Level:

@@ -5,6 +5,7 @@ from policy.acceptance import Acceptance, OffsetLaw
 from policy.candidates import Candidates
 from policy.controller import Adaptive, FixedBudget
 from policy.cost import CostTable
+from policy.level import Level
 
 LAW = Acceptance(OffsetLaw(0.0, 0.5, 1.0, 0.2), OffsetLaw(0.0, 0.5, 1.0, 0.2))
 
@@ -69,12 +70,14 @@ def test_a_round_without_a_draft_leaves_the_history_alone():
 def test_expectation_is_the_sum_of_the_trees_own_values():
     decision = adaptive(1.0).start().decide(straight(-0.2), 0.3)
     assert decision.expected is not None
-    assert decision.expected.accept_len == pytest.approx(np.exp(decision.tree.log_score[1:]).sum())
+    values = np.exp(decision.tree.log_score[1:])
+    assert decision.expected.accept_len == pytest.approx(Level().factor * values.sum())
     assert decision.expected.budget == decision.tree.budget
 
 
 def test_estimates_that_do_not_come_true_lower_the_level_and_with_it_the_budget():
     controller = adaptive(2.0).start()
+    controller.level = Level(0.0)
     first = controller.decide(straight(-0.2), 0.3)
     for _ in range(6):
         decision = controller.decide(straight(-0.2), 0.3)
