@@ -54,9 +54,16 @@ def test_empty_and_absent_files_and_folders_are_refused_in_every_format(tmp_path
 
 
 def test_an_unknown_suffix_lists_the_known_ones(tmp_path):
-    (tmp_path / "server.txt").write_text("INFO SpecDecoding metrics: Mean acceptance length: 2.62\n")
+    (tmp_path / "notes.txt").write_text("INFO nothing of the kind\n")
     with pytest.raises(LogFormatError, match=r"suffix '\.txt', expected \.parquet, \.csv, \.tsv, \.jsonl or \.json"):
-        read_rounds(tmp_path / "server.txt")
+        read_rounds(tmp_path / "notes.txt")
+
+
+@pytest.mark.parametrize("name", ["server.txt", "server.log", "server.jsonl"])
+def test_vllms_metrics_lines_are_told_from_rounds(tmp_path, name):
+    (tmp_path / name).write_text("INFO SpecDecoding metrics: Mean acceptance length: 2.62\n")
+    with pytest.raises(LogFormatError, match="hold no rounds; start vLLM with"):
+        read_rounds(tmp_path / name)
 
 
 @pytest.mark.parametrize(
