@@ -15,7 +15,7 @@ from lawfit.page import Section, render
 from lawfit.plots import plain_axes, plot_curve
 from policy.cost import CostTable
 from runtime.demo import FIXED
-from runtime.demo_table import Line, mean, to_table
+from runtime.demo_table import RESTLESS, Line, mean, to_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,7 +34,7 @@ def report(log: RoundLog, rows: Sequence[Line], same: tuple[int, int], cost: Cos
         f"{total.fixed[best]:.2f} times. "
         f"Output in fp32 identical to plain decoding on {same[0]} of {same[1]} prompts."
     )
-    if facts["plain_spread"] > 1.5:
+    if facts["plain_spread"] > RESTLESS:
         lead += (
             f" The machine was busy: plain decoding varied {facts['plain_spread']:.1f}-fold, so the ratios say little."
         )

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from runtime.demo import ADAPTIVE, FIXED, PLAIN, Run
 
 MEAN = "mean"
+# Spread of plain decoding over prompts beyond which a run is called noisy.
+RESTLESS = 1.5
 
 
 @dataclass(frozen=True)

@@ -17,10 +17,6 @@ if TYPE_CHECKING:
     from runtime.prompts import Prompt
 
 
-# Ratio of slow to fast prompts in plain decoding beyond which a run is called noisy.
-RESTLESS = 1.5
-
-
 def demo(
     prompts: Annotated[Path, typer.Option(help="Prompts to decode.")] = Path("data/prompts.jsonl"),
     rounds: Annotated[Path, typer.Option(help="Round log of these prompts, to fit.")] = Path("data/rounds.parquet"),
@@ -69,7 +65,7 @@ def demo(
     else:
         _print_table(demo_table.to_table(rows), summary)
         print(f"identical {same[0]}/{same[1]} prompts")
-    if result["extra"]["plain_spread"] > RESTLESS:
+    if result["extra"]["plain_spread"] > demo_table.RESTLESS:
         note(
             f"plain decoding itself varied {result['extra']['plain_spread']:.1f}-fold between prompts: "
             "the machine was busy, so the ratios of this run say little"
