@@ -20,7 +20,7 @@ from lawfit.logistic import fit_logistic
 from lawfit.readers import own
 
 HUMANEVAL = Path(__file__).parents[2] / "shared" / "data" / "public-logs" / "humaneval_strict_rounds.parquet"
-REPEATS = 7
+REPEATS = 15
 
 
 def load(arguments: list[str]) -> RoundLog:
@@ -47,7 +47,7 @@ def fit_glm(seen: Observations) -> list[float]:
 
 def fit_logit(seen: Observations) -> list[float]:
     assert seen.entropy is not None
-    design = np.column_stack([np.ones(len(seen)), -seen.entropy])
+    design = np.stack([np.ones(len(seen)), -seen.entropy]).T
     fit = fit_logistic(design, seen.accept_len, seen.trials, weight=seen.weight, cluster=seen.cluster)
     assert fit.cluster_covariance is not None
     return [*fit.coef, *np.sqrt(np.diag(fit.cluster_covariance))]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from lawfit.arrays import Floats, Ints
 
 
-def cluster_covariance(scores: Floats, bread: Floats, cluster: Ints | None, trials: float) -> Floats | None:
+def cluster_covariance(scores: Iterable[Floats], bread: Floats, cluster: Ints | None, trials: float) -> Floats | None:
     r"""Sandwich covariance of an M-estimator whose errors are dependent within clusters.
 
     .. math:: \frac{G}{G-1}\,\frac{N-1}{N-K}\; B \Big(\sum_g s_g s_g^\top\Big) B, \qquad
@@ -18,7 +20,7 @@ def cluster_covariance(scores: Floats, bread: Floats, cluster: Ints | None, tria
     Parameters
     ----------
     scores
-        (n, K) derivative of each row's weighted objective.
+        K columns (n,): the derivative of each row's weighted objective by each coefficient.
     bread
         (K, K) inverse information.
     cluster
@@ -33,10 +35,10 @@ def cluster_covariance(scores: Floats, bread: Floats, cluster: Ints | None, tria
     """
     if cluster is None or not len(cluster):
         return None
-    groups, size = int(np.count_nonzero(np.bincount(cluster))), scores.shape[1]
+    groups, size = int(np.count_nonzero(np.bincount(cluster))), len(bread)
     if groups < 2 or trials <= size:
         return None
     # A number that no row carries gives a sum of zero, which adds nothing.
-    sums = np.column_stack([np.bincount(cluster, weights=column) for column in scores.T])
+    sums = np.column_stack([np.bincount(cluster, weights=column) for column in scores])
     factor = groups / (groups - 1) * (trials - 1) / (trials - size)
     return np.asarray(factor * bread @ (sums.T @ sums) @ bread)

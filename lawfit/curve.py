@@ -192,7 +192,7 @@ def survival_curve(observations: Observations) -> SurvivalCurve:
         influence = np.cumsum(np.where(seen, (matched - hazard) * per_trial, 0.0), axis=1)
         influence = influence * observations.weight[:, None]
         robust = cluster_covariance(
-            influence,
+            influence.T,
             np.eye(len(hazard)),
             observations.cluster,
             float(observations.weight @ observations.trials),

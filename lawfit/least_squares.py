@@ -110,7 +110,7 @@ def fit_constant(observations: Observations, method: LeastSquares, form: MeanFor
     if not 0.0 < hazard < 1.0:
         return LeastSquaresFit(np.array([hazard]), None, None, "closed form, at the boundary")
     plain = np.array([[float((influence**2 / observations.weight).sum())]])
-    robust = cluster_covariance(influence[:, None], np.eye(1), observations.cluster, observations.rounds)
+    robust = cluster_covariance([influence], np.eye(1), observations.cluster, observations.rounds)
     return LeastSquaresFit(
         np.array([hazard]), plain / slope**2, None if robust is None else robust / slope**2, "closed form"
     )
@@ -192,7 +192,7 @@ def _with_errors(found: Any, observations: Observations, curve: Curve | None) ->
         error = observations.accept_len - (curve.accept_len + residual)[curve.bin]
         scores = jacobian[curve.bin] * (observations.weight * error / curve.rounds[curve.bin])[:, None]
     plain = bread * float(residual @ residual) / freedom if freedom > 0 else None
-    robust = cluster_covariance(scores, bread, observations.cluster, trials)
+    robust = cluster_covariance(scores.T, bread, observations.cluster, trials)
     return LeastSquaresFit(np.asarray(found.x), plain, robust, f"converged in {found.nfev} evaluations")
 
 

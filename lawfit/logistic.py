@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -56,30 +56,29 @@ class _Data:
     successes: Floats  # (n,) weighted
     trials: Floats  # (n,) weighted
 
-    def at(self, point: Floats) -> _Climb:
-        """Evaluate slope and curvature at ``point`` (k,), block by block so that all of it stays in the cache."""
+    def at(self, point: Floats, *, whole: bool = False) -> _Climb:
+        """Evaluate slope and curvature at ``point`` (k,), block by block so that all of it stays in the cache.
+
+        ``whole`` adds the residuals and the log-likelihood, which are wanted at the top only.
+        """
         size = len(point)
-        residual = np.empty(len(self.basis))
         gradient, information, steepest = np.zeros(size), np.zeros((size, size)), 0.0
-        for start in range(0, len(residual), _BLOCK):
-            rows = slice(start, start + _BLOCK)
-            columns = self.basis[rows].T
+        value, residual = 0.0, np.empty(len(self.basis) if whole else 0)
+        for rows in _blocks(len(self.basis)):
+            columns, hits, trials = self.basis[rows].T, self.successes[rows], self.trials[rows]
             log_odds = point @ columns
             small = np.abs(log_odds)
             steepest = max(steepest, float(small.max()))
             np.exp(np.negative(small, out=small), out=small)  # of what is at most 0: never overflows
             match_prob = np.where(log_odds >= 0, 1.0, small) / (1.0 + small)
-            expected = self.trials[rows] * match_prob
-            residual[rows] = self.successes[rows] - expected
-            gradient += columns @ residual[rows]
+            expected = trials * match_prob
+            missing = hits - expected
+            gradient += columns @ missing
             information += (columns * (expected * (1.0 - match_prob))) @ columns.T
-        return _Climb(point, residual, gradient, information, steepest)
-
-    def log_likelihood(self, point: Floats) -> float:
-        """Sum the Bernoulli log-likelihood at ``point``, nats."""
-        log_odds = self.basis @ point
-        partition = np.maximum(log_odds, 0.0) + np.log1p(np.exp(-np.abs(log_odds)))
-        return float(self.successes @ log_odds - self.trials @ partition)
+            if whole:
+                residual[rows] = missing
+                value += float(hits @ log_odds - trials @ (np.maximum(log_odds, 0.0) + np.log1p(small)))
+        return _Climb(point, gradient, information, steepest, value, residual)
 
     def thinned(self, step: int) -> _Data:
         """Keep every ``step``-th row."""
@@ -89,13 +88,17 @@ class _Data:
 
 @dataclass(frozen=True, eq=False)
 class _Climb:
-    """A point (k,) on the way up: (n,) residuals, gradient (k,), information (k, k), largest |log odds|."""
+    """A point (k,) on the way up: gradient (k,), information (k, k), largest |log odds|.
+
+    At the top also the log-likelihood of the Bernoulli trials, nats, and the (n,) residuals.
+    """
 
     point: Floats
-    residual: Floats
     gradient: Floats
     information: Floats
     steepest: float
+    log_likelihood: float
+    residual: Floats
 
     @property
     def steep(self) -> bool:
@@ -137,25 +140,25 @@ def fit_logistic(
     FitError
         A number is not finite, or the shapes do not agree.
     """
-    x, s, t, w = _checked(design, successes, trials, weight)
+    x, s, t = _checked(design, successes, trials, weight)
     names = tuple(names or (f"x{k}" for k in range(x.shape[1])))
-    seen = w * t > 0
+    seen = t > 0
     if not seen.all():
-        x, s, t, w = x[seen], s[seen], t[seen], w[seen]
+        x, s, t = x[seen], s[seen], t[seen]
         cluster = None if cluster is None else np.asarray(cluster)[seen]
     if not len(x):
         raise NotIdentified("no trial was seen, so that nothing can be fitted")
-    data = _scaled(x, w * s, w * t, names)
+    data = _scaled(x, s, t, names)
     top, iterations, converged = _summit(data, x, names)
     bread: Floats = np.asarray(np.linalg.inv(top.information), dtype=np.float64)
-    scores = (data.basis.T * top.residual).T
+    scores = (column * top.residual for column in data.basis.T)
     robust = cluster_covariance(scores, bread, cluster, float(data.trials.sum()))
     back = data.transform
     return LogisticFit(
         coef=back @ top.point,
         covariance=back @ bread @ back.T,
         cluster_covariance=None if robust is None else back @ robust @ back.T,
-        log_likelihood=data.log_likelihood(top.point),
+        log_likelihood=top.log_likelihood,
         iterations=iterations,
         converged=converged,
     )
@@ -197,39 +200,45 @@ def _newton(data: _Data, start: Floats, limit: int = 100) -> tuple[_Climb, int, 
     The objective is concave: along a step it rises until the slope turns, so the slopes at both ends tell whether the
     step went too far, and no value is needed on the way.
     """
-    here = data.at(start)
-    enough = 1e-9 * float(data.trials.mean())
-    for iteration in range(1, limit + 1):
+    here, iteration = data.at(start), 0
+    unit = float(data.trials.mean())
+    while iteration < limit:
+        iteration += 1
         try:
             step = np.linalg.solve(here.information, here.gradient)
         except np.linalg.LinAlgError:
-            return here, iteration, False
-        gain = float(here.gradient @ step)
+            break
+        slope = float(here.gradient @ step)
+        if slope <= 1e-12 * unit:  # so near that only the point itself still moves, in its last digits
+            top = here if len(here.residual) else data.at(here.point, whole=True)
+            return replace(top, point=here.point + step), iteration, True
+        near = slope <= 1e-2 * unit  # steps square the distance: the next point may well be the top
         for _ in range(40):
-            there = data.at(here.point + step)
-            if abs(float(there.gradient @ step)) <= 0.9 * abs(float(here.gradient @ step)) or gain <= enough:
+            there = data.at(here.point + step, whole=near)
+            if abs(float(there.gradient @ step)) <= 0.9 * slope:
                 break
-            step = step / 2
+            step, slope = step / 2, slope / 2
         else:
-            return here, iteration, False
+            break
         here = there
-        if gain <= enough:
-            return here, iteration, True
-    return here, limit, False
+    return data.at(here.point, whole=True), iteration, False
 
 
 def _scaled(x: Floats, successes: Floats, trials: Floats, names: Sequence[str]) -> _Data:
-    """Scale the columns to at most 1; where they nearly depend on each other, make them orthonormal as well.
+    """Bring the columns to a common scale; where they nearly depend on each other, make them orthonormal as well.
 
-    Columns stand one behind the other, so that every pass over them reads memory in order.
+    Columns stand one behind the other, so that every pass over them reads memory in order; what is so already, and of
+    a middling scale, is taken as it is.
     """
-    columns = np.asfortranarray(x)
-    scale = np.array([max(float(column.max()), -float(column.min())) for column in columns.T])
-    safe = np.where(scale > 0, scale, 1.0)
-    columns = columns / safe
     if len(x) < x.shape[1]:
         raise NotIdentified(f"{len(x)} rows cannot identify {x.shape[1]} coefficients")
-    if np.linalg.cond((columns.T * trials) @ columns) < 1e6:
+    columns = np.asfortranarray(x)
+    scale = np.array([max(float(column.max()), -float(column.min())) for column in columns.T])
+    safe = np.where((scale < 1e-2) | (scale > 1e2), np.where(scale > 0, scale, 1.0), 1.0)
+    if (safe != 1.0).any():
+        columns = columns / safe
+    gram = sum((columns[rows].T * trials[rows]) @ columns[rows] for rows in _blocks(len(x)))
+    if np.linalg.cond(gram) < 1e6:
         return _Data(columns, np.diag(1.0 / safe), successes, trials)
     triangle: Floats = np.asarray(np.linalg.qr(columns * np.sqrt(trials)[:, None])[1])
     dependent = np.abs(np.diag(triangle)) <= 1e-12 * np.linalg.norm(triangle, axis=0)
@@ -241,10 +250,11 @@ def _scaled(x: Floats, successes: Floats, trials: Floats, names: Sequence[str]) 
 
 
 def _checked(design: ArrayLike, successes: ArrayLike, trials: ArrayLike, weight: ArrayLike | None) -> list[Floats]:
-    x = np.asarray(design, dtype=np.float64)
-    s, t = np.asarray(successes, dtype=np.float64), np.asarray(trials, dtype=np.float64)
-    w = np.ones_like(t) if weight is None else np.asarray(weight, dtype=np.float64)
-    if x.ndim != 2 or not x.shape[1] or not (s.shape == t.shape == w.shape == (len(x),)):
+    """Give the design, and successes and trials times the weight."""
+    x, s, t = np.asarray(design, dtype=np.float64), np.asarray(successes), np.asarray(trials)
+    w = np.ones(()) if weight is None else np.asarray(weight)
+    agree = s.shape == t.shape == (len(x),) and (weight is None or w.shape == s.shape)
+    if x.ndim != 2 or not x.shape[1] or not agree:
         raise FitError(f"design {x.shape}, successes {s.shape}, trials {t.shape}, weight {w.shape} do not agree")
     with np.errstate(over="ignore", invalid="ignore"):
         # A finite sum has only finite terms; the reverse need not hold.
@@ -253,7 +263,11 @@ def _checked(design: ArrayLike, successes: ArrayLike, trials: ArrayLike, weight:
         raise FitError("design, successes, trials and weight must be finite numbers")
     if (s < 0).any() or (s > t).any() or (w < 0).any():
         raise FitError("expected 0 <= successes <= trials, and weights >= 0")
-    return [x, s, t, w]
+    return [x, np.multiply(w, s, dtype=np.float64), np.multiply(w, t, dtype=np.float64)]
+
+
+def _blocks(rows: int) -> Iterator[slice]:
+    return (slice(start, start + _BLOCK) for start in range(0, rows, _BLOCK))
 
 
 def _at_infinity(reason: str) -> NotIdentified:

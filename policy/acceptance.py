@@ -177,7 +177,7 @@ def _design(entropy: FloatArray, log_prob: FloatArray, run_logit: FloatArray) ->
     with np.errstate(divide="ignore"):
         logit = log_prob - np.log(-np.expm1(np.minimum(log_prob, 0.0)))
     logit = np.clip(logit, -_LOGIT_CAP, _LOGIT_CAP)
-    return np.column_stack([np.ones_like(entropy), -entropy, logit, run_logit])
+    return np.stack([np.ones_like(entropy), -entropy, logit, run_logit]).T
 
 
 def _offsets(log: RoundLog) -> pl.DataFrame:

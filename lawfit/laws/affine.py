@@ -70,7 +70,7 @@ class AffineLogit(Law):
         if entropy is None:
             raise NotIdentified(f"{observations.source}: no row has {observations.signal}")
         fit = fit_logistic(
-            np.column_stack([np.ones_like(entropy), entropy]),
+            np.stack([np.ones_like(entropy), entropy]).T,
             observations.accept_len,
             observations.trials,
             weight=observations.weight,

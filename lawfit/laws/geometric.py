@@ -63,7 +63,7 @@ class Geometric(Law):
         if match_prob in (0.0, 1.0):
             return Estimate(law, NAMES, None, None, "closed form", (BOUNDARY,))
         seen = trials > 0
-        scores = (weight * (a - match_prob * trials))[seen, None]
+        scores = [(weight * (a - match_prob * trials))[seen]]
         cluster = None if observations.cluster is None else observations.cluster[seen]
         robust = cluster_covariance(scores, np.array([[1.0 / total]]), cluster, total)
         plain = np.array([[match_prob * (1.0 - match_prob) / total]])

@@ -80,7 +80,7 @@ def _covariances(observations: Observations, table: RiskTable) -> tuple[Floats, 
     rows = observations.trials > 0
     cluster = None if observations.cluster is None else observations.cluster[rows]
     trials = float(table.at_risk.sum())
-    robust = cluster_covariance(scores[rows], np.diag(1.0 / table.at_risk), cluster, trials)
+    robust = cluster_covariance(scores[rows].T, np.diag(1.0 / table.at_risk), cluster, trials)
     plain = np.diag(hazard * (1.0 - hazard) / table.at_risk)
     edge = (hazard == 0.0) | (hazard == 1.0)
     for covariance in (plain, robust):
