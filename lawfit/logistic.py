@@ -30,11 +30,11 @@ class LogisticFit:
     coef
         (k,) coefficients of the design's columns.
     covariance
-        (k, k) inverse information.
+        (k, k) inverse information, the penalty's included: then the posterior's under the prior that it stands for.
     cluster_covariance
-        (k, k) cluster-robust covariance; ``None`` where clusters are unknown.
+        (k, k) cluster-robust covariance around that inverse; ``None`` where clusters are unknown.
     log_likelihood
-        Of the Bernoulli trials, in nats.
+        Of the Bernoulli trials, in nats, without the penalty.
     iterations, converged
         Newton steps taken, and whether the last one was negligible.
     """
@@ -55,6 +55,7 @@ class _Data:
     transform: Floats  # (k, k)
     successes: Floats  # (n,) weighted
     trials: Floats  # (n,) weighted
+    pull: Floats | None = None  # (k, k) curvature of the penalty
 
     def at(self, point: Floats, *, whole: bool = False) -> _Climb:
         """Evaluate slope and curvature at ``point`` (k,), block by block so that all of it stays in the cache.
@@ -78,12 +79,15 @@ class _Data:
             if whole:
                 residual[rows] = missing
                 value += float(hits @ log_odds - trials @ (np.maximum(log_odds, 0.0) + np.log1p(small)))
+        if self.pull is not None:
+            gradient, information = gradient - self.pull @ point, information + self.pull
         return _Climb(point, gradient, information, steepest, value, residual)
 
     def thinned(self, step: int) -> _Data:
         """Keep every ``step``-th row."""
         basis = np.asfortranarray(self.basis[::step])
-        return _Data(basis, self.transform, self.successes[::step].copy(), self.trials[::step].copy())
+        pull = None if self.pull is None else self.pull / step
+        return _Data(basis, self.transform, self.successes[::step].copy(), self.trials[::step].copy(), pull)
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,8 +118,9 @@ def fit_logistic(
     weight: ArrayLike | None = None,
     cluster: Ints | None = None,
     names: Sequence[str] | None = None,
+    penalty: ArrayLike | None = None,
 ) -> LogisticFit:
-    r"""Maximise :math:`\sum_i w_i [s_i z_i - t_i \log(1 + e^{z_i})]` with :math:`z = X \beta`.
+    r"""Maximise :math:`\sum_i w_i [s_i z_i - t_i \log(1 + e^{z_i})] - \sum_k \lambda_k \beta_k^2 / 2`, z = X beta.
 
     The aggregated form of the binomial GLM on expanded trials: the same estimate, log-likelihood and cluster
     covariance.
@@ -132,6 +137,9 @@ def fit_logistic(
         (n,) cluster numbers, for the robust covariance.
     names
         k names of the columns, for messages.
+    penalty
+        (k,) ridge weights lambda >= 0, by default none: the precisions of normal priors around 0. A coefficient with
+        one is finite whatever the outcomes.
 
     Raises
     ------
@@ -148,8 +156,13 @@ def fit_logistic(
         cluster = None if cluster is None else np.asarray(cluster)[seen]
     if not len(x):
         raise NotIdentified("no trial was seen, so that nothing can be fitted")
-    data = _scaled(x, s, t, names)
-    top, iterations, converged = _summit(data, x, names)
+    ridge = _checked_penalty(penalty, x.shape[1])
+    data = _scaled(x, s, t, names, ridge)
+    free = ridge == 0
+    if free.all():
+        top, iterations, converged = _summit(data, x, names)
+    else:  # only what no penalty holds can run away
+        top, iterations, converged = _summit(data, x[:, free], [name for name, f in zip(names, free, strict=True) if f])
     bread: Floats = np.asarray(np.linalg.inv(top.information), dtype=np.float64)
     scores = (column * top.residual for column in data.basis.T)
     robust = cluster_covariance(scores, bread, cluster, float(data.trials.sum()))
@@ -165,14 +178,14 @@ def fit_logistic(
 
 
 def _summit(data: _Data, x: Floats, names: Sequence[str]) -> tuple[_Climb, int, bool]:
-    """Climb to the top, or say why it is at infinity; ``x`` is the design as given."""
+    """Climb to the top, or say why it is at infinity; ``x`` is the unpenalised part of the design as given."""
     hit, miss = data.successes > 0, data.successes < data.trials
     start = _start(data, names)
     if start is None and (reason := find_separation(x, hit, miss, names)):
         raise _at_infinity(reason)
-    top, iterations, converged = _newton(data, np.zeros(x.shape[1]) if start is None else start)
-    suspect = not converged or top.steep
-    if suspect and (reason := find_separating_direction(data.basis, hit, miss)):
+    top, iterations, converged = _newton(data, np.zeros(len(data.transform)) if start is None else start)
+    suspect = x.shape[1] and (not converged or top.steep)
+    if suspect and (reason := find_separating_direction(data.basis if data.pull is None else x, hit, miss)):
         raise _at_infinity(reason)
     return top, iterations, converged
 
@@ -224,13 +237,13 @@ def _newton(data: _Data, start: Floats, limit: int = 100) -> tuple[_Climb, int, 
     return data.at(here.point, whole=True), iteration, False
 
 
-def _scaled(x: Floats, successes: Floats, trials: Floats, names: Sequence[str]) -> _Data:
+def _scaled(x: Floats, successes: Floats, trials: Floats, names: Sequence[str], ridge: Floats) -> _Data:
     """Bring the columns to a common scale; where they nearly depend on each other, make them orthonormal as well.
 
     Columns stand one behind the other, so that every pass over them reads memory in order; what is so already, and of
     a middling scale, is taken as it is.
     """
-    if len(x) < x.shape[1]:
+    if len(x) < np.count_nonzero(ridge == 0):
         raise NotIdentified(f"{len(x)} rows cannot identify {x.shape[1]} coefficients")
     columns = np.asfortranarray(x)
     scale = np.array([max(float(column.max()), -float(column.min())) for column in columns.T])
@@ -238,15 +251,19 @@ def _scaled(x: Floats, successes: Floats, trials: Floats, names: Sequence[str]) 
     if (safe != 1.0).any():
         columns = columns / safe
     gram = sum((columns[rows].T * trials[rows]) @ columns[rows] for rows in _blocks(len(x)))
-    if np.linalg.cond(gram) < 1e6:
-        return _Data(columns, np.diag(1.0 / safe), successes, trials)
-    triangle: Floats = np.asarray(np.linalg.qr(columns * np.sqrt(trials)[:, None])[1])
+    roots = np.diag(np.sqrt(ridge) / safe)  # the penalty is a row for each coefficient, of outcome 0
+    pull = roots @ roots if ridge.any() else None
+    if np.linalg.cond(gram if pull is None else gram + pull) < 1e6:
+        return _Data(columns, np.diag(1.0 / safe), successes, trials, pull)
+    rows = columns * np.sqrt(trials)[:, None]
+    triangle: Floats = np.asarray(np.linalg.qr(rows if pull is None else np.vstack([rows, roots]))[1])
     dependent = np.abs(np.diag(triangle)) <= 1e-12 * np.linalg.norm(triangle, axis=0)
     if dependent.any():
         name = names[int(np.flatnonzero(dependent)[0])]
         raise NotIdentified(f"{name} does not vary apart from the other features, so that it has no coefficient")
     inverse = np.linalg.inv(triangle)
-    return _Data(np.asfortranarray(columns @ inverse), inverse / safe[:, None], successes, trials)
+    pull = None if pull is None else inverse.T @ pull @ inverse
+    return _Data(np.asfortranarray(columns @ inverse), inverse / safe[:, None], successes, trials, pull)
 
 
 def _checked(design: ArrayLike, successes: ArrayLike, trials: ArrayLike, weight: ArrayLike | None) -> list[Floats]:
@@ -264,6 +281,13 @@ def _checked(design: ArrayLike, successes: ArrayLike, trials: ArrayLike, weight:
     if (s < 0).any() or (s > t).any() or (w < 0).any():
         raise FitError("expected 0 <= successes <= trials, and weights >= 0")
     return [x, np.multiply(w, s, dtype=np.float64), np.multiply(w, t, dtype=np.float64)]
+
+
+def _checked_penalty(penalty: ArrayLike | None, size: int) -> Floats:
+    ridge = np.zeros(size) if penalty is None else np.asarray(penalty, dtype=np.float64)
+    if ridge.shape != (size,) or not (np.isfinite(ridge) & (ridge >= 0)).all():
+        raise FitError(f"penalty is {ridge.tolist()}, expected {size} finite numbers >= 0")
+    return ridge
 
 
 def _blocks(rows: int) -> Iterator[slice]:

@@ -176,3 +176,60 @@ def test_a_feature_that_only_few_rows_have_is_fitted_too() -> None:
     wide = np.column_stack([x, rare])
     oracle = sm.GLM(hits, wide, family=sm.families.Binomial()).fit(tol=1e-14, maxiter=200)
     assert fit_logistic(wide, hits, np.ones(len(x))).coef == pytest.approx(oracle.params, abs=1e-7)
+
+
+@pytest.mark.parametrize("strength", [0.1, 3.0, 400.0])
+def test_a_penalty_gives_the_ridge_estimate_of_scikit_learn(strength: float) -> None:
+    from sklearn.linear_model import LogisticRegression
+
+    model = LogisticRegression(C=1.0 / strength, fit_intercept=True, tol=1e-12, max_iter=5000)
+    rows = np.concatenate([X[:, 1:], X[:, 1:]])
+    outcome = np.concatenate([np.ones(N), np.zeros(N)])
+    model.fit(rows, outcome, sample_weight=np.concatenate([SUCCESSES, TRIALS - SUCCESSES]))
+    fit = fit_logistic(X, SUCCESSES, TRIALS, penalty=[0.0, strength, strength])
+    assert fit.coef == pytest.approx([*model.intercept_, *model.coef_[0]], abs=1e-5)
+    assert fit.converged
+
+
+def test_a_penalised_top_has_no_slope_and_its_covariance_is_the_curvature_there() -> None:
+    ridge = np.array([0.0, 5.0, 0.7])
+    fit = fit_logistic(X, SUCCESSES, TRIALS, penalty=ridge)
+    p = 1 / (1 + np.exp(-X @ fit.coef))
+    assert X.T @ (SUCCESSES - TRIALS * p) == pytest.approx(ridge * fit.coef, abs=1e-8)
+    curvature = (X.T * (TRIALS * p * (1 - p))) @ X + np.diag(ridge)
+    assert fit.covariance == pytest.approx(np.linalg.inv(curvature), abs=1e-12)
+    likelihood = SUCCESSES @ np.log(p) + (TRIALS - SUCCESSES) @ np.log(1 - p)
+    assert fit.log_likelihood == pytest.approx(likelihood)
+
+
+def test_a_penalty_follows_a_feature_through_its_scale_and_near_collinearity() -> None:
+    ridge, scale = np.array([0.0, 2.0, 3.0]), np.array([1.0, 1e4, 1e-5])
+    base = fit_logistic(X, SUCCESSES, TRIALS, penalty=ridge)
+    scaled = fit_logistic(X * scale, SUCCESSES, TRIALS, penalty=ridge * scale**2)
+    assert scaled.coef * scale == pytest.approx(base.coef, rel=1e-8)
+    twice = np.column_stack([X, X[:, 2] + 1e-9 * X[:, 1]])
+    halves = fit_logistic(twice, SUCCESSES, TRIALS, penalty=[*ridge[:2], 2 * ridge[2], 2 * ridge[2]])
+    assert halves.coef[2:].sum() == pytest.approx(base.coef[2], rel=1e-5)
+    assert halves.coef[2] == pytest.approx(halves.coef[3], rel=1e-5)
+
+
+def test_a_penalty_keeps_a_splitting_feature_finite_and_a_free_intercept_is_still_checked() -> None:
+    x = np.column_stack([np.ones(6), np.arange(6.0)])
+    split = fit_logistic(x, [0, 0, 0, 1, 1, 1], np.ones(6), penalty=[0.0, 1.0])
+    assert 0 < split.coef[1] < 10
+    with pytest.raises(NotIdentified, match="every trial succeeded"):
+        fit_logistic(x, np.ones(6), np.ones(6), penalty=[0.0, 1.0])
+    assert np.isfinite(fit_logistic(x, np.ones(6), np.ones(6), penalty=[1.0, 1.0]).coef).all()
+
+
+def test_a_penalty_from_a_thinned_start_ends_at_the_same_top() -> None:
+    many = np.tile(np.arange(N), 50)
+    fit = fit_logistic(X[many], SUCCESSES[many], TRIALS[many], penalty=[0.0, 50.0, 50.0])
+    once = fit_logistic(X, SUCCESSES, TRIALS, penalty=[0.0, 1.0, 1.0])
+    assert fit.coef == pytest.approx(once.coef, rel=1e-9)
+
+
+@pytest.mark.parametrize("penalty", [[0.0, 1.0], [0.0, -1.0, 1.0], [0.0, np.nan, 1.0], 3.0])
+def test_a_wrong_penalty_is_refused(penalty: Any) -> None:
+    with pytest.raises(FitError, match="penalty is .*, expected 3 finite numbers"):
+        fit_logistic(X, SUCCESSES, TRIALS, penalty=penalty)
