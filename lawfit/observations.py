@@ -215,8 +215,9 @@ def _select(log: RoundLog, last_round: LastRound, outcome: Outcome) -> tuple[pl.
     drafted = frame.filter(pl.col("horizon") > 0)
     if drafted.is_empty():
         raise NotIdentified(f"{log.source}: no round offered a draft (every horizon is 0)")
-    idle = len(frame) - len(drafted)
-    note = f"{idle} of {len(frame)} rounds offered no draft (horizon 0) and were left out"
+    rounds = int(frame["count"].sum())
+    idle = rounds - int(drafted["count"].sum())
+    note = f"{idle} of {rounds} rounds offered no draft (horizon 0) and were left out"
     return drafted, (note,) if idle else ()
 
 

@@ -12,7 +12,7 @@ from typing import NoReturn
 
 import typer
 
-from lawfit.cli import convert, fit
+from lawfit.cli import compress, convert, fit
 from lawfit.cli.console import note
 from lawfit.errors import LawfitError
 
@@ -31,6 +31,7 @@ def build() -> typer.Typer:
     )
     app.callback()(_root)
     convert.register(app)
+    compress.register(app)
     fit.register(app)
     for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
         entry.load()(app)

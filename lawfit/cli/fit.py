@@ -6,12 +6,13 @@ import hashlib
 import re
 import textwrap
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, cast
 
 import typer
 
+from lawfit.cli.compress import read_or_compress
 from lawfit.cli.console import note, print_json
 from lawfit.curve import entropy_curve, survival_curve
 from lawfit.errors import FitError, NotIdentified
@@ -20,7 +21,6 @@ from lawfit.laws import LAWS, AffineLogit, FreeHazard, Isotonic, Law
 from lawfit.laws.details import Method
 from lawfit.log import RoundLog
 from lawfit.observations import LastRound, Observations, Signal, observe, require
-from lawfit.readers import read_with_notes
 from lawfit.survival import MeanForm
 
 EVERYTHING = "all"
@@ -89,6 +89,9 @@ def fit(
     signal: Annotated[
         str, typer.Option(help="The entropy to use.", metavar="root_entropy|prev_entropy|draft_entropy")
     ] = "root_entropy",
+    whole: Annotated[
+        bool, typer.Option("--whole", help="Read all rounds, however many; else those of a large log are pooled.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="DIR", help="Write laws and figures here.")
@@ -99,10 +102,12 @@ def fit(
     if law not in (*LAWS, EVERYTHING):
         raise FitError(f"law is {law!r}, expected one of {', '.join((*LAWS, EVERYTHING))}")
     names = tuple(LAWS) if law == EVERYTHING else (law,)
-    reading = read_with_notes(rounds)
+    reading, left_to_do = read_or_compress(
+        rounds, by=by, signal=options.signal, last_round=options.last_round, whole=whole
+    )
     log = reading.log
     parts = {EVERYTHING: log} if by is None else log.groups(by)
-    groups = [_fit_group(name, part, names, options) for name, part in parts.items()]
+    groups = [_fit_group(name, part, names, options, left_to_do) for name, part in parts.items()]
     outcomes = [outcome for group in groups for outcome in group.outcomes]
     errors = [outcome.error for outcome in outcomes if outcome.error]
     if len(errors) == len(outcomes):
@@ -134,11 +139,13 @@ def _options(method: str, mean: str, last_round: str, signal: str) -> Options:
     return Options(cast(Method, method), cast(MeanForm, mean), cast(LastRound, last_round), cast(Signal, signal))
 
 
-def _fit_group(name: str, log: RoundLog, laws: tuple[str, ...], options: Options) -> Group:
+def _fit_group(name: str, log: RoundLog, laws: tuple[str, ...], options: Options, left_to_do: LastRound) -> Group:
+    """Fit the laws to one group; ``left_to_do`` is what reading has not done yet about last rounds."""
     try:
-        observations = observe(log, last_round=options.last_round, signal=options.signal)
+        observations = observe(log, last_round=left_to_do, signal=options.signal)
     except NotIdentified as error:
         return Group(name, None, tuple(Outcome(name, law, error=error) for law in laws))
+    observations = replace(observations, last_round=options.last_round)
     return Group(name, observations, tuple(_fit_law(name, law, observations, options) for law in laws))
 
 
