@@ -1,0 +1,149 @@
+"""Reliability: how often what was promised came true, bin by bin, and the calibration error."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from lawfit.arrays import Floats, Ints
+from lawfit.bootstrap import bootstrap, cluster_sums
+from lawfit.errors import FitError, NotIdentified
+
+
+@dataclass(frozen=True, eq=False)
+class Forecast:
+    """n probabilities with their outcomes.
+
+    Attributes
+    ----------
+    probability, outcome, weight
+        (n,) forecasts in [0, 1]; outcomes 0 or 1; weights.
+    cluster
+        (n,) number of each row's prompt; rows of their own where prompts are not named.
+    clustered
+        Whether prompts are named.
+    """
+
+    probability: Floats
+    outcome: Floats
+    weight: Floats
+    cluster: Ints
+    clustered: bool
+
+    @classmethod
+    def of(
+        cls, probability: ArrayLike, outcome: ArrayLike, weight: ArrayLike | None = None, cluster: Ints | None = None
+    ) -> Forecast:
+        """Check and complete the columns.
+
+        Raises
+        ------
+        NotIdentified
+            No row has weight.
+        FitError
+            Shapes do not agree, or a value is out of range.
+        """
+        p, y = np.asarray(probability, dtype=np.float64), np.asarray(outcome, dtype=np.float64)
+        w = np.ones(p.shape) if weight is None else np.asarray(weight, dtype=np.float64)
+        groups = np.arange(p.size) if cluster is None else np.asarray(cluster)
+        if p.ndim != 1 or not p.shape == y.shape == w.shape == groups.shape:
+            shapes = f"probability {p.shape}, outcome {y.shape}, weight {w.shape}, cluster {groups.shape}"
+            raise FitError(f"{shapes}, expected columns of one length")
+        if not ((p >= 0) & (p <= 1) & ((y == 0) | (y == 1)) & (w >= 0) & np.isfinite(w)).all():
+            raise FitError("expected probabilities in [0, 1], outcomes 0 or 1, and finite weights >= 0")
+        if not w.sum() > 0:
+            raise NotIdentified("no forecast has a weight: nothing can be scored")
+        return cls(p, y, w, groups, cluster is not None)
+
+    def bins(self, count: int) -> Ints:
+        """Give (n,) bin numbers of about equal weight, 0, 1, ...; equal probabilities share a bin."""
+        if count < 1:
+            raise FitError(f"bins is {count}, expected at least 1")
+        values, place = np.unique(self.probability, return_inverse=True)
+        weight = np.bincount(place, weights=self.weight, minlength=len(values))
+        middle = (np.cumsum(weight) - 0.5 * weight) / weight.sum()
+        _, code = np.unique(np.minimum((count * middle).astype(np.int64), count - 1), return_inverse=True)
+        return np.asarray(code[place], dtype=np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Reliability:
+    """A reliability curve of B bins.
+
+    Attributes
+    ----------
+    predicted, observed
+        (B,) mean probability, and share that came true.
+    low, high
+        (B,) 95% interval of ``observed``, by the bootstrap over prompts. It has no width where every prompt agrees.
+    weight
+        (B,) rows, weighted.
+    ece
+        Expected calibration error, sum of weight share times |observed - predicted|. It is never negative, and so
+        biased upwards: compare it with ``ece_perfect``.
+    ece_perfect, ece_limit
+        Mean and 95% point of what ``ece`` would be if the probabilities were right: each prompt's residuals with random
+        signs, which keeps the dependence within prompts.
+    clustered
+        Whether intervals allow for dependence within prompts.
+    """
+
+    predicted: Floats
+    observed: Floats
+    low: Floats
+    high: Floats
+    weight: Floats
+    ece: float
+    ece_perfect: float
+    ece_limit: float
+    clustered: bool
+
+
+def reliability(forecast: Forecast, *, bins: int = 10, resamples: int = 2000, seed: int = 0) -> Reliability:
+    """Compare probabilities with outcomes in equal-count bins.
+
+    Parameters
+    ----------
+    forecast
+        Probabilities and outcomes; cross-fitted ones, unless you say that they are in-sample.
+    bins
+        How many, at most; ties may make them fewer.
+    resamples, seed
+        Of the bootstrap, and of the random signs.
+    """
+    code = forecast.bins(bins)
+    size = int(code.max()) + 1
+    member = code[:, None] == np.arange(size)
+    p, y = forecast.probability[:, None], forecast.outcome[:, None]
+    columns = np.hstack([member, member * p, member * y])
+    sums = cluster_sums(columns, forecast.cluster, forecast.weight)
+
+    def observed(totals: Floats) -> Floats:
+        return np.asarray(totals[..., 2 * size :] / totals[..., :size])
+
+    spread = bootstrap(sums, observed, resamples=resamples, seed=seed)
+    weight, promised, came = np.split(sums.sum(axis=0), 3)
+    ece, perfect = _calibration_errors(sums[:, 2 * size :] - sums[:, size : 2 * size], weight.sum(), resamples, seed)
+    return Reliability(
+        predicted=promised / weight,
+        observed=came / weight,
+        low=spread.low,
+        high=spread.high,
+        weight=weight,
+        ece=ece,
+        ece_perfect=float(perfect.mean()),
+        ece_limit=float(np.quantile(perfect, 0.95)),
+        clustered=forecast.clustered,
+    )
+
+
+def _calibration_errors(residuals: Floats, total: float, resamples: int, seed: int) -> tuple[float, Floats]:
+    """Give the calibration error of (G, B) residual sums, and (resamples,) with a random sign for each prompt."""
+    rng = np.random.default_rng(seed)
+    blocks = []
+    for start in range(0, resamples, 100):
+        signs = rng.choice([-1.0, 1.0], size=(min(100, resamples - start), len(residuals)))
+        blocks.append(np.abs(signs @ residuals).sum(axis=1) / total)
+    return float(np.abs(residuals.sum(axis=0)).sum() / total), np.concatenate(blocks)
