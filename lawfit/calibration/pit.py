@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -20,8 +20,8 @@ _AT_ONCE = 2_000_000
 class Pit:
     """Where each round's accepted length lies in the law's distribution.
 
-    A round accepted exactly a: its place is anywhere in [P(A < a), P(A <= a)]. A censored round accepted at least a: its
-    place is anywhere in [P(A < a), 1]. Under the law a uniform draw from there is uniform on [0, 1].
+    A round that accepted exactly a has its place in [P(A < a), P(A <= a)]. A censored round accepted at least a, and has
+    its place in [P(A < a), 1]. Under the law a uniform draw from there is uniform on [0, 1].
 
     Attributes
     ----------
@@ -82,12 +82,13 @@ def place(law: Law, observations: Observations) -> Pit:
         The law needs an entropy and no round holds one.
     """
     rows = within(law, observations.with_entropy() if law.needs_entropy else observations)
+    entropy = rows.entropy if law.needs_entropy else None
     reaches, exceeds = np.empty(len(rows)), np.empty(len(rows))
     longest = max(int(rows.trials.max(initial=0)), 1)
     step = max(1, _AT_ONCE // longest)
     for start in range(0, len(rows), step):
         part = slice(start, start + step)
-        survival = law.survival(rows.entropy[part], longest) if _by_entropy(law, rows) else law.survival(None, longest)
+        survival = law.survival(None if entropy is None else entropy[part], longest)
         survival = np.broadcast_to(survival, (len(rows.accept_len[part]), longest))
         survival = np.concatenate([np.ones((len(survival), 1)), survival, np.zeros((len(survival), 1))], axis=1)
         at = np.arange(len(survival))
@@ -123,15 +124,9 @@ def within(law: Law, observations: Observations) -> Observations:
     """Censor rounds at the last offset whose hazard the law knows."""
     if not law.ends or observations.longest <= law.horizon:
         return observations
-    from dataclasses import replace
-
     return replace(
         observations,
         horizon=np.minimum(observations.horizon, law.horizon),
         accept_len=np.minimum(observations.accept_len, law.horizon),
         missed=observations.missed & (observations.accept_len < law.horizon),
     )
-
-
-def _by_entropy(law: Law, rows: Observations) -> bool:
-    return law.needs_entropy and rows.entropy is not None

@@ -16,7 +16,6 @@ from lawfit.arrays import Floats, Ints
 from lawfit.errors import FitError, NotIdentified
 from lawfit.survival import expit
 
-
 # (16 sqrt(3) / (15 pi))^2: how much a normal level flattens the mean of a logistic.
 _ZEGER = 0.3458
 
