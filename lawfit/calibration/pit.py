@@ -20,8 +20,8 @@ _AT_ONCE = 2_000_000
 class Pit:
     """Where each round's accepted length lies in the law's distribution.
 
-    A round that accepted exactly a has its place in [P(A < a), P(A <= a)]. A censored round accepted at least a, and has
-    its place in [P(A < a), 1]. Under the law a uniform draw from there is uniform on [0, 1].
+    A round that accepted exactly a has its place in [P(A < a), P(A <= a)]; a censored round, which accepted at least a,
+    in [P(A < a), 1]. Under the law a uniform draw from there is uniform on [0, 1].
 
     Attributes
     ----------

@@ -12,7 +12,7 @@ from typing import NoReturn
 
 import typer
 
-from lawfit.cli import compress, convert, fit
+from lawfit.cli import check, compress, convert, fit
 from lawfit.cli.console import note
 from lawfit.errors import LawfitError
 
@@ -33,6 +33,7 @@ def build() -> typer.Typer:
     convert.register(app)
     compress.register(app)
     fit.register(app)
+    check.register(app)
     for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
         entry.load()(app)
     return app

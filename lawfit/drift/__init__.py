@@ -1,0 +1,1 @@
+"""Drift: whether a stored law still holds on new rounds."""

@@ -1,0 +1,212 @@
+"""Whether a stored law still holds on new rounds, and where it breaks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from lawfit.drift.coefficients import own_covariance
+from lawfit.drift.gap import Gap, measure, promise
+from lawfit.drift.groups import Group, group
+from lawfit.drift.refit import Refit, refit
+from lawfit.errors import FitError
+from lawfit.laws.base import Law
+from lawfit.log import RoundLog
+from lawfit.observations import LastRound, Observations, Signal
+
+Verdict = Literal["holds", "broken", "cannot tell"]
+EVERYTHING = "all"
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to check.
+
+    Attributes
+    ----------
+    level
+        Chance of any false alarm in the whole check, where the law does hold.
+    tolerance
+        Difference of mean accepted tokens that does not matter; by default .1, or 5% of the promise where that is more.
+    resamples, seed
+        Of the bootstrap over prompts.
+    """
+
+    level: float = 0.05
+    tolerance: float | None = None
+    resamples: int = 2000
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse options out of range."""
+        if not 0.0 < self.level < 1.0:
+            raise FitError(f"level is {self.level}, expected a number between 0 and 1")
+        if self.tolerance is not None and not 0.0 <= self.tolerance < float("inf"):
+            raise FitError(f"tolerance is {self.tolerance}, expected accepted tokens >= 0")
+
+    def allowance(self, predicted: float) -> float:
+        """Give the tolerance beside a promised mean, accepted tokens."""
+        return max(0.1, 0.05 * predicted) if self.tolerance is None else self.tolerance
+
+
+@dataclass(frozen=True)
+class GroupCheck:
+    """The law in one group of rounds.
+
+    Attributes
+    ----------
+    key, value
+        The group; ``all`` and empty for all rounds.
+    rounds, prompts
+        Rounds, and prompts (``None`` where not named).
+    gap
+        Promised and observed mean.
+    refit
+        Coefficients fitted again, or why there are none.
+    level_p, shape_p
+        p-values after Holm's correction over the whole check; NaN where a test could not be made.
+    allowance
+        Tolerated difference.
+    verdict
+        ``broken``: a difference that is significant and exceeds the tolerance, of the mean or of E[a | H] by the
+        coefficients. ``holds``: the interval of the difference lies within the tolerance. Else ``cannot tell``.
+    """
+
+    key: str
+    value: str
+    rounds: float
+    prompts: int | None
+    gap: Gap
+    refit: Refit | str
+    level_p: float
+    shape_p: float
+    allowance: float
+    level: float
+
+    @property
+    def name(self) -> str:
+        """Name the group."""
+        return f"{self.key} {self.value}".strip()
+
+    @property
+    def level_broken(self) -> bool:
+        """Whether the mean is off."""
+        return self.level_p < self.level and abs(self.gap.difference) > self.allowance
+
+    @property
+    def shape_broken(self) -> bool:
+        """Whether the coefficients are off, and matter."""
+        return self.shape_p < self.level and not isinstance(self.refit, str) and self.refit.shift > self.allowance
+
+    @property
+    def verdict(self) -> Verdict:
+        """Judge the group."""
+        if self.level_broken or self.shape_broken:
+            return "broken"
+        farthest = max(self.gap.high - self.gap.predicted, self.gap.predicted - self.gap.low)
+        return "holds" if farthest <= self.allowance else "cannot tell"
+
+
+@dataclass(frozen=True)
+class Check:
+    """A law checked on new rounds: all of them first, then group by group."""
+
+    law: Law
+    groups: tuple[GroupCheck, ...]
+    options: Options
+    notes: tuple[str, ...]
+
+    @property
+    def broken(self) -> tuple[GroupCheck, ...]:
+        """Groups in which the law is broken."""
+        return tuple(part for part in self.groups if part.verdict == "broken")
+
+
+def check(
+    law: Law,
+    log: RoundLog,
+    by: Sequence[str] | None = None,
+    *,
+    options: Options | None = None,
+    last_round: LastRound | None = None,
+    signal: Signal | None = None,
+) -> Check:
+    """Check ``law`` on ``log``.
+
+    Parameters
+    ----------
+    law
+        A stored law; its own error is allowed for where it knows it.
+    log
+        New rounds.
+    by
+        Keys of groups, see `lawfit.drift.groups.group`.
+    options
+        Level and tolerance.
+    last_round, signal
+        By default those of the law's own fit.
+
+    Raises
+    ------
+    NotIdentified
+        No round can be used.
+    FitError
+        An option is out of range, or a key not known.
+    """
+    options = options or Options()
+    last_round = last_round or (law.fitted.last_round if law.fitted else "keep")
+    signal = signal or (law.fitted.signal if law.fitted else "root_entropy")
+    grouping = group(log, by, last_round=last_round, signal=signal, needs_entropy=law.needs_entropy)
+    rows = grouping.observations
+    everything = Group(EVERYTHING, "", np.ones(len(rows), dtype=np.bool_))
+    parts = [everything, *grouping.groups]
+    promised = promise(law, rows)
+    gaps, refits = [], []
+    for part in parts:
+        seen = rows.take(part.rows)
+        here = promised.take(part.rows)
+        gaps.append(measure(here, seen, resamples=options.resamples, seed=options.seed, level=options.level))
+        refits.append(refit(law, seen))
+    p_values = [gap.p_value for gap in gaps]
+    p_values += [float("nan") if isinstance(new, str) else new.p_value for new in refits]
+    adjusted = holm(p_values)
+    judged = zip(parts, gaps, refits, adjusted[: len(parts)], adjusted[len(parts) :], strict=True)
+    groups = tuple(_group(rows, *columns, options) for columns in judged)
+    return Check(law, groups, options, (*grouping.notes, *_notes(law, rows)))
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Correct p-values for their number: Holm's step-down, which holds whatever their dependence; NaN stays NaN."""
+    p = np.asarray(p_values, dtype=np.float64)
+    known = np.flatnonzero(~np.isnan(p))
+    order = known[np.argsort(p[known], kind="stable")]
+    factor = np.arange(len(order), 0, -1)
+    adjusted = np.full(len(p), np.nan)
+    adjusted[order] = np.minimum(np.maximum.accumulate(p[order] * factor), 1.0)
+    return adjusted.tolist()
+
+
+def _group(
+    rows: Observations, part: Group, gap: Gap, new: Refit | str, level_p: float, shape_p: float, options: Options
+) -> GroupCheck:
+    seen = rows.take(part.rows)
+    allowance = options.allowance(gap.predicted)
+    return GroupCheck(
+        part.key, part.value, seen.rounds, seen.clusters, gap, new, level_p, shape_p, allowance, options.level
+    )
+
+
+def _notes(law: Law, rows: Observations) -> list[str]:
+    notes = []
+    if law.fitted and rows.digest and law.fitted.digest == rows.digest:
+        notes.append("the law was fitted on these very rounds: this shows how well it fits, not whether it still holds")
+    if own_covariance(law) is None:
+        notes.append("the law carries no error of its own: its coefficients are taken as exact")
+    if rows.cluster is None:
+        notes.append("prompts are not named: rounds are taken as independent, and the intervals are too narrow")
+    if law.ends and rows.longest > law.horizon:
+        notes.append(f"the law ends at offset {law.horizon}: longer rounds are seen up to there")
+    return notes
