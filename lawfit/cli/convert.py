@@ -12,29 +12,42 @@ import typer
 from lawfit.cli.console import note, print_json, progress
 from lawfit.errors import LawfitError
 from lawfit.log import RoundLog
-from lawfit.readers import FORMATS, own, read_with_notes
+from lawfit.readers import FORMATS, expanded, own, read_with_notes
 from lawfit.readers.given import parse_pairs
 from lawfit.readers.parts import folder_of
+from lawfit.schema import COLUMNS
 
 SUFFIXES = (".parquet", ".jsonl", ".ndjson")
-LARGE = 64 * 2**20  # bytes, from which reading shows its progress
+LARGE = 64 * 2**20  # bytes, from which reading shows its progress; so do as many files
+MANY = 10
 
 _FORMATS_HELP = "\n\n".join(f"- {known.name}: {known.about}" for known in FORMATS)
+_COLUMNS_HELP = "\n\n".join(
+    f"- {column.name}: {column.doc}{' (required)' if column.required else ''}" for column in COLUMNS
+)
 _HELP = f"""Convert logs of speculative decoding to the round log v1.
 
-Several inputs become one log; rows without a run_id are then named by their file.
+Several inputs become one log; rows without a run_id are then named by their file. A folder stands for its files.
 
-Formats:
+Formats, recognised by themselves:
 
 {_FORMATS_HELP}
+
+What each recovers, and how to make the engine write it: docs/formats.md.
+
+Columns of the log, for --map and --set:
+
+{_COLUMNS_HELP}
 
 Examples:
 
 lawfit convert rounds.jsonl --set horizon=15 -o rounds.parquet
 
-lawfit convert responses.jsonl -o rounds.parquet
+lawfit convert responses/*.jsonl server.log -o rounds.parquet
 
-lawfit convert table.csv --map accept_len=acc_len-1,prompt_id=prompt --set horizon=6 -o rounds.parquet
+lawfit convert before.prom after.prom -o rounds.parquet
+
+lawfit convert table.csv --map accept_len=acc_len-1,prompt_id=prompt --set horizon=6 --where warmup=false -o rounds.parquet
 """
 
 
@@ -44,7 +57,9 @@ def register(app: typer.Typer) -> None:
 
 
 def convert(
-    inputs: Annotated[list[Path], typer.Argument(metavar="INPUT...", help="Log files, or a recorder's folder.")],
+    inputs: Annotated[
+        list[Path], typer.Argument(metavar="INPUT...", help="Log files, folders of them, or a recorder's folder.")
+    ],
     output: Annotated[Path, typer.Option("-o", "--output", help="File to write: .parquet or .jsonl.")],
     name: Annotated[
         str,
@@ -58,14 +73,26 @@ def convert(
         list[str] | None,
         typer.Option("--set", metavar="COLUMN=VALUE,...", help="Value of log columns that the input does not hold."),
     ] = None,
+    conditions: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--where",
+            metavar="SOURCE=VALUE",
+            help="Keep the rows of a table that satisfy it, by source column; also != < > <= >=. May be repeated.",
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
     """Read, check and write the log, and print a summary."""
     _check_output(output, inputs)
     sources, values = parse_pairs(mapping or [], "--map"), parse_pairs(constants or [], "--set")
-    size = sum(path.stat().st_size for path in inputs if path.is_file())
-    with progress("reading files", len(inputs)) if size > LARGE else nullcontext() as advance:
-        reading = read_with_notes(inputs, name, sources, values, on_read=lambda path: advance() if advance else None)
+    files = expanded(inputs)
+    size = sum(path.stat().st_size for path in files if path.is_file())
+    shown = progress("reading files", len(files)) if size > LARGE or len(files) >= MANY else nullcontext()
+    with shown as advance:
+        reading = read_with_notes(
+            files, name, sources, values, conditions or (), on_read=lambda path: advance() if advance else None
+        )
     for text in reading.notes:
         note(text)
     own.write(reading.log, output)
@@ -111,7 +138,7 @@ def _check_output(output: Path, inputs: list[Path]) -> None:
         raise LawfitError(f"{output}: suffix {output.suffix!r}, expected .parquet or .jsonl")
     if output.is_dir():
         raise LawfitError(f"{output}: is a folder, expected a file name")
-    if any(path.resolve() == output.resolve() for path in inputs):
+    if any(path.resolve() == output.resolve() for path in expanded(inputs)):
         raise LawfitError(f"{output}: is also an input, expected another file name")
     if (folder := folder_of(output)).is_dir():
         raise LawfitError(f"{output}: a recorder's {folder.name} beside it would be read as more of its rows")

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,10 +14,26 @@ import polars as pl
 
 from lawfit.errors import LawfitError
 from lawfit.log import RoundLog, concat
-from lawfit.readers import glance, mapped, own, proposals, vllm
+from lawfit.readers import (
+    aiperf,
+    dspark,
+    glance,
+    llamacpp,
+    llamacpp_adaptive,
+    llamacpp_lines,
+    mapped,
+    own,
+    prometheus,
+    proposals,
+    sglang,
+    sglang_lines,
+    tensorrt,
+    vllm,
+    vllm_lines,
+)
 from lawfit.readers.given import Given
+from lawfit.readers.glimpse import Glimpse
 from lawfit.readers.sheet import Sheet, fill
-from lawfit.readers.table import first_record
 
 
 @dataclass(frozen=True)
@@ -29,18 +45,21 @@ class Format:
     name, about
         What the user calls it, and what it is.
     recognise
-        Whether the first JSON object of a file is of this format.
+        Whether a file looks like it.
     read
         Reads a file.
     consumes
         Constants that the reader puts into the rows itself.
+    read_several
+        Reads several files as one, for formats whose files belong together.
     """
 
     name: str
     about: str
-    recognise: Callable[[Mapping[str, Any]], bool]
+    recognise: Callable[[Glimpse], bool]
     read: Callable[[Path, Given], Sheet]
     consumes: tuple[str, ...] = ()
+    read_several: Callable[[Sequence[Path], Given], Sheet] | None = None
 
 
 @dataclass(frozen=True)
@@ -51,17 +70,35 @@ class Reading:
     notes: tuple[str, ...] = ()
 
 
-def _never(first: Mapping[str, Any]) -> bool:
-    return False
+def _any(glimpse: Glimpse) -> bool:
+    return True
 
 
-OWN = Format("own", "round log v1 of lawfit, or a recorder's folder of parts", _never, own.read_sheet)
-MAPPED = Format("mapped", "any CSV, TSV, JSON Lines or Parquet table, with a mapping", _never, mapped.read)
+MAPPED = Format("mapped", "any CSV, TSV, JSON Lines or Parquet table, with a mapping", _any, mapped.read)
+# A file is of the first format that recognises it: the narrow ones first, any response before any line, any table last.
 FORMATS: tuple[Format, ...] = (
-    OWN,
+    Format("own", "round log v1 of lawfit, or a recorder's folder of parts", own.recognise, own.read_sheet),
     Format("glance", "round log of the GLANCE code", glance.recognise, glance.read, ("horizon",)),
-    Format("vllm", "vLLM responses with acceptance metrics", vllm.recognise, vllm.read),
     Format("proposals", "EAGLE3 proposals.jsonl", proposals.recognise, proposals.read, ("horizon",)),
+    Format("dspark", "SGLang's dspark_info_record: rounds", dspark.recognise, dspark.read),
+    Format("aiperf", "AIPerf acceptance records", aiperf.recognise, aiperf.read),
+    Format("tensorrt", "TensorRT-LLM responses with acceptance metrics", tensorrt.recognise, tensorrt.read),
+    Format("sglang", "SGLang responses, of /generate or the OpenAI API", sglang.recognise, sglang.read),
+    Format(
+        "prometheus",
+        "Prometheus counters of vLLM or llama.cpp; of several scrapes the difference",
+        prometheus.recognise,
+        prometheus.read,
+        read_several=prometheus.read_several,
+    ),
+    Format("llamacpp", "llama.cpp responses: sums, reported and refused", llamacpp.recognise, llamacpp.read),
+    Format("vllm", "vLLM responses with acceptance metrics", vllm.recognise, vllm.read),
+    Format("vllm-lines", "vLLM server log, SpecDecoding metrics", vllm_lines.recognise, vllm_lines.read),
+    Format(
+        "llamacpp-adaptive", "llama.cpp log, adaptive draft depth", llamacpp_adaptive.recognise, llamacpp_adaptive.read
+    ),
+    Format("llamacpp-lines", "llama.cpp log, draft acceptance", llamacpp_lines.recognise, llamacpp_lines.read),
+    Format("sglang-lines", "SGLang server log: means, reported and refused", sglang_lines.recognise, sglang_lines.read),
     MAPPED,
 )
 BY_FORMAT: dict[str, Format] = {format_.name: format_ for format_ in FORMATS}
@@ -72,19 +109,22 @@ def read_rounds(
     format: str = "auto",
     mapping: Mapping[str, str] | None = None,
     constants: Mapping[str, Any] | None = None,
+    where: Iterable[str] = (),
 ) -> RoundLog:
     """Read round logs of any known format as one.
 
     Parameters
     ----------
     paths
-        Files, or folders of recorder parts.
+        Files, folders of recorder parts, or folders of files.
     format
         ``auto``, or the name of one of `FORMATS` for all files.
     mapping
         Source column of each log column, for tables of other tools: ``{"accept_len": "acc_len-1"}``.
     constants
         Values of log columns that the files do not hold: ``{"horizon": 6}``.
+    where
+        Conditions on the source rows of a table: ``["is_warmup=false"]``.
 
     Raises
     ------
@@ -93,7 +133,7 @@ def read_rounds(
     LawfitError
         The arguments do not fit together.
     """
-    return read_with_notes(paths, format, mapping, constants).log
+    return read_with_notes(paths, format, mapping, constants, where).log
 
 
 def read_with_notes(
@@ -101,40 +141,63 @@ def read_with_notes(
     format: str = "auto",
     mapping: Mapping[str, str] | None = None,
     constants: Mapping[str, Any] | None = None,
+    where: Iterable[str] = (),
     on_read: Callable[[Path], None] = lambda path: None,
 ) -> Reading:
     """Read as `read_rounds` does, and tell what was found; ``on_read`` is called after each file."""
-    given = Given.checked(mapping, constants)
-    files = [Path(path) for path in ([paths] if isinstance(paths, (str, Path)) else paths)]
+    given = Given.checked(mapping, constants, where)
+    files = expanded([Path(path) for path in ([paths] if isinstance(paths, (str, Path)) else paths)])
     if not files:
         raise LawfitError("no input was given")
-    names = _run_names(files)
+    names = dict(zip(files, _run_names(files), strict=True))
     logs, notes = [], []
-    for file, name in zip(files, names, strict=True):
-        chosen = _choose(file, format, given)
-        sheet = chosen.read(file, given)
+    for chosen, group in _groups(files, format, given):
+        several = chosen.read_several if len(group) > 1 else None
+        sheet = chosen.read(group[0], given) if several is None else several(group, given)
         rest = {key: value for key, value in given.constants.items() if key not in chosen.consumes}
         sheet = fill(sheet, rest)
         log = RoundLog.from_frame(sheet.frame, sheet.place)
-        logs.append(log if len(files) == 1 else _with_run(log, name))
-        notes += [f"{file}: read as {chosen.name}", *sheet.notes]
-        on_read(file)
+        logs.append(log if len(files) == 1 else _with_run(log, names[group[0]]))
+        notes += [f"{', '.join(map(str, group))}: read as {chosen.name}", *sheet.notes]
+        for file in group:
+            on_read(file)
     log = logs[0] if len(logs) == 1 else concat(logs)
     return Reading(log, (*notes, *_repeated_rounds(log)))
 
 
+def expanded(paths: Sequence[Path]) -> list[Path]:
+    """Replace folders by the files in them, but for a recorder's folder of parts, which is one log."""
+    found: list[Path] = []
+    for path in paths:
+        inside = [] if not path.is_dir() or any(path.glob("*.parquet")) else sorted(path.iterdir())
+        files = [file for file in inside if file.is_file() and not file.name.startswith(".")]
+        found += files or [path]
+    return found
+
+
+def _groups(files: Sequence[Path], name: str, given: Given) -> Iterator[tuple[Format, list[Path]]]:
+    """Choose the format of each file; files that belong together come together, in the place of the first."""
+    groups: list[tuple[Format, list[Path]]] = []
+    for file in files:
+        chosen = _choose(file, name, given)
+        together = next((group for known, group in groups if known is chosen and chosen.read_several), None)
+        if together is None:
+            groups.append((chosen, [file]))
+        else:
+            together.append(file)
+    yield from groups
+
+
 def _choose(path: Path, name: str, given: Given) -> Format:
+    tabular = given.mapping or given.conditions
     if name == "auto":
-        if given.mapping:
-            return MAPPED
-        if own.recognise(path):
-            return OWN
-        first = first_record(path)
-        return next((known for known in FORMATS if first is not None and known.recognise(first)), MAPPED)
+        glimpse = Glimpse(path)
+        return MAPPED if tabular else next(known for known in FORMATS if known.recognise(glimpse))
     if name not in BY_FORMAT:
         raise LawfitError(f"no format {name!r}, expected auto, {', '.join(BY_FORMAT)}")
-    if given.mapping and name != MAPPED.name:
-        raise LawfitError(f"a mapping was given with format {name}; it goes with format mapped")
+    if tabular and name != MAPPED.name:
+        option = "a mapping" if given.mapping else "a condition"
+        raise LawfitError(f"{option} was given with format {name}; it goes with format mapped")
     return BY_FORMAT[name]
 
 
@@ -163,4 +226,4 @@ def _repeated_rounds(log: RoundLog) -> list[str]:
     return [f"{extra} rows repeat the round of a request: several requests seem to share one request_id"]
 
 
-__all__ = ["FORMATS", "Format", "Reading", "read_rounds", "read_with_notes"]
+__all__ = ["FORMATS", "Format", "Reading", "expanded", "read_rounds", "read_with_notes"]

@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 
 from lawfit.errors import LawfitError
+from lawfit.readers.condition import Condition
 from lawfit.schema import BY_NAME, NAMES
 
 
@@ -23,19 +24,24 @@ class Given:
         Source column, or ``source+1`` and its like, of a log column.
     constants
         Value of a log column in every row, typed as the schema asks.
+    conditions
+        What the source rows must satisfy to be read.
     """
 
     mapping: Mapping[str, str] = field(default_factory=dict)
     constants: Mapping[str, Any] = field(default_factory=dict)
+    conditions: tuple[Condition, ...] = ()
 
     @classmethod
-    def checked(cls, mapping: Mapping[str, str] | None, constants: Mapping[str, Any] | None) -> Given:
-        """Check the names, and convert the constants to the types of the schema."""
+    def checked(
+        cls, mapping: Mapping[str, str] | None, constants: Mapping[str, Any] | None, where: Iterable[str] = ()
+    ) -> Given:
+        """Check the names, convert the constants to the types of the schema, and parse the conditions."""
         for name in (*(mapping or ()), *(constants or ())):
             if name not in BY_NAME:
                 raise LawfitError(f"no log column {name!r}, expected one of {', '.join(NAMES)}")
         typed = {name: _constant(name, value) for name, value in (constants or {}).items()}
-        return cls(dict(mapping or {}), typed)
+        return cls(dict(mapping or {}), typed, tuple(Condition.parse(text) for text in where))
 
 
 def parse_pairs(texts: Iterable[str], option: str) -> dict[str, str]:

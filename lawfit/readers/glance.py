@@ -16,15 +16,14 @@ Three things to know:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
 from lawfit.cast import typed
 from lawfit.errors import LogFormatError
 from lawfit.readers.given import Given
+from lawfit.readers.glimpse import Glimpse
 from lawfit.readers.sheet import Sheet
 from lawfit.readers.table import Table, load_table
 
@@ -39,9 +38,9 @@ _TYPES: dict[str, pl.DataType] = {
 _KEYS: dict[str, pl.DataType] = {"task": pl.String(), "prompt": pl.String()}
 
 
-def recognise(first: Mapping[str, Any]) -> bool:
-    """Tell whether ``first`` is a row of this format."""
-    return {"round", "entropy", "accepted", "tree_size"} <= first.keys()
+def recognise(glimpse: Glimpse) -> bool:
+    """Tell whether the first object is a row of this format."""
+    return any({"round", "entropy", "accepted", "tree_size"} <= first.keys() for first in glimpse.records[:1])
 
 
 def read(path: Path, given: Given) -> Sheet:

@@ -26,15 +26,16 @@ def read(path: Path, given: Given) -> Sheet:
     A source ``column-1`` or ``column+1`` shifts whole numbers, unless a column has that very name. Where a
     source column is absent, a constant for the same log column stands in for it. Where no column gives
     ``request_id``, each prompt is one request. Prompts that are mere numbers, counted anew in each of several
-    tasks, are named ``task/number``.
+    tasks, are named ``task/number``. Rows that do not satisfy the conditions are left out before all that.
 
     Raises
     ------
     LogFormatError
         A source column is absent, or none gives a required column.
     """
-    table = load_table(path)
-    columns, used, notes = _mapped(table, given)
+    table, notes = _selected(load_table(path), given)
+    columns, used, replaced = _mapped(table, given)
+    notes += replaced
     for name in table.frame.columns:
         if name not in BY_NAME or name in given.mapping:
             continue
@@ -51,6 +52,18 @@ def read(path: Path, given: Given) -> Sheet:
             columns[name] = typed(columns[name], BY_NAME[name].dtype, table.place)
     frame, named = _with_requests(pl.DataFrame([series.alias(name) for name, series in columns.items()]), given)
     return Sheet(frame, table.place, (*notes, *(f"{path}: {text}" for text in named)))
+
+
+def _selected(table: Table, given: Given) -> tuple[Table, list[str]]:
+    """Keep the rows that satisfy every condition."""
+    notes = []
+    for condition in given.conditions:
+        before = table.frame.height
+        table = table.where(condition.holds(table))
+        notes.append(f"{table.place.source}: --where {condition} kept {table.frame.height} of {before} rows")
+        if table.frame.is_empty():
+            raise LogFormatError(f"{table.place.source}: no row satisfies --where {condition}")
+    return table, notes
 
 
 def _mapped(table: Table, given: Given) -> tuple[dict[str, pl.Series], set[str], list[str]]:

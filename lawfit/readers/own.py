@@ -11,20 +11,21 @@ from lawfit.files import replacing
 from lawfit.log import RoundLog, concat
 from lawfit.place import Place
 from lawfit.readers.given import Given
+from lawfit.readers.glimpse import Glimpse
 from lawfit.readers.parts import MERGED_KEY, pending
 from lawfit.readers.sheet import Sheet
-from lawfit.readers.table import Table, first_record, load_table, parquet_metadata
+from lawfit.readers.table import Table, load_table, parquet_metadata
 from lawfit.schema import SCHEMA_VERSION, VERSION_KEY
 
 
-def recognise(path: Path) -> bool:
-    """Tell whether ``path`` is a round log v1: marked Parquet, marked JSON Lines, or a folder of parts."""
+def recognise(glimpse: Glimpse) -> bool:
+    """Tell whether a path is a round log v1: marked Parquet, marked JSON Lines, or a folder of parts."""
+    path = glimpse.path
     if path.is_dir() or (not path.is_file() and pending(path)):
         return True
     if path.suffix.lower() == ".parquet":
         return VERSION_KEY in parquet_metadata(path)
-    first = first_record(path)
-    return first is not None and VERSION_KEY in first
+    return any(VERSION_KEY in first for first in glimpse.records[:1])
 
 
 def read(path: Path) -> RoundLog:

@@ -15,7 +15,7 @@ with ``--last-round drop`` removes it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -26,6 +26,7 @@ import polars as pl
 from lawfit.errors import LogFormatError
 from lawfit.place import Place
 from lawfit.readers.given import Given
+from lawfit.readers.glimpse import Glimpse
 from lawfit.readers.record import Record
 from lawfit.readers.sheet import Sheet
 from lawfit.readers.table import load_records
@@ -62,9 +63,9 @@ class _Round:
         return len(self.records) - (self.end != "cut")
 
 
-def recognise(first: Mapping[str, Any]) -> bool:
-    """Tell whether ``first`` is a position of this format."""
-    return {"pos_in_round", "output_position", "emission_source"} <= first.keys()
+def recognise(glimpse: Glimpse) -> bool:
+    """Tell whether the first object is a position of this format."""
+    return any({"pos_in_round", "output_position", "emission_source"} <= first.keys() for first in glimpse.records[:1])
 
 
 def read(path: Path, given: Given) -> Sheet:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,6 +31,24 @@ class Sheet:
     frame: pl.DataFrame
     place: Place
     notes: tuple[str, ...] = ()
+
+
+def gathered(rows: Sequence[Mapping[str, Any]], place: Place, notes: Sequence[str], **same: str) -> Sheet:
+    """Make a sheet of rows; the columns in ``same`` are one text in all of them. A chain's budget is its horizon.
+
+    Raises
+    ------
+    LogFormatError
+        There are no rows.
+    """
+    if not rows:
+        raise LogFormatError(f"{place.source}: no speculative rounds")
+    names = dict.fromkeys(name for row in rows for name in row)
+    columns = [pl.Series(name, [row.get(name) for row in rows], dtype=BY_NAME[name].dtype) for name in names]
+    frame = pl.DataFrame(columns).with_columns(**{name: pl.lit(text) for name, text in same.items()})
+    if same.get("shape") == "chain":
+        frame = frame.with_columns(budget="horizon")
+    return Sheet(frame, place, tuple(notes))
 
 
 def fill(sheet: Sheet, constants: Mapping[str, Any]) -> Sheet:

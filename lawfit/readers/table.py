@@ -6,14 +6,15 @@ import csv
 import io
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from lawfit.errors import LogFormatError
-from lawfit.place import Place
+from lawfit.place import MEMORY, Place
 from lawfit.readers.columns import column, unicode
 
 JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
@@ -28,6 +29,21 @@ class Table:
 
     frame: pl.DataFrame
     place: Place
+
+    def where(self, kept: pl.Series) -> Table:
+        """Keep the rows flagged in ``kept`` (n,); each still knows its place in the file."""
+        return Table(self.frame.filter(kept), _Selected(self.place.source, base=self.place, rows=kept.arg_true()))
+
+
+@dataclass(frozen=True)
+class _Selected(Place):
+    """The places of some rows of another."""
+
+    base: Place = MEMORY
+    rows: pl.Series = field(default_factory=lambda: pl.Series(dtype=pl.UInt32))
+
+    def of(self, row: int) -> str:
+        return self.base.of(int(self.rows[row]))
 
 
 def load_table(path: Path) -> Table:
@@ -47,7 +63,6 @@ def load_table(path: Path) -> Table:
     elif suffix in SEPARATORS:
         table = _separated(path, SEPARATORS[suffix])
     elif suffix not in JSON_SUFFIXES and first_record(path) is None:
-        _refuse_totals(path, path.read_bytes()[:1_000_000].decode(errors="replace"))
         raise LogFormatError(f"{path}: suffix {suffix!r}, expected .parquet, .csv, .tsv, .jsonl or .json")
     else:
         records, place = load_records(path)
@@ -86,29 +101,27 @@ def load_records(path: Path) -> tuple[list[dict[str, Any]], Place]:
 
 
 def first_record(path: Path) -> Mapping[str, Any] | None:
-    """Read the first JSON object of ``path`` to recognise its format; None where there is none."""
+    """Read the first JSON object of ``path``; None where there is none."""
+    return next(iter(first_records(path, 1)), None)
+
+
+def first_records(path: Path, most: int) -> tuple[Mapping[str, Any], ...]:
+    """Read up to ``most`` JSON objects from the start of ``path`` to recognise its format; none where it holds none."""
     if path.suffix.lower() in (".parquet", *SEPARATORS):
-        return None
+        return ()
     require_file(path)
+    found: list[Mapping[str, Any]] = []
     try:
         with path.open(encoding="utf-8-sig") as lines:
-            first = next((line for line in lines if line.strip()), "")
-        return _object(first)
+            found.extend(_object(line) for line in islice(filter(str.strip, lines), most))
     except (ValueError, RecursionError, OSError):
         pass
+    if found:
+        return tuple(found)
     try:
-        return load_records(path)[0][0]
+        return tuple(load_records(path)[0][:most])
     except LogFormatError:
-        return None
-
-
-def _refuse_totals(path: Path, text: str) -> None:
-    """Say what vLLM's server lines are, and where its rounds can be had."""
-    if "SpecDecoding metrics" in text[:1_000_000] or "Speculative metrics" in text[:1_000_000]:
-        raise LogFormatError(
-            f"{path}: vLLM's metrics lines are totals of many requests and hold no rounds; start vLLM with "
-            "--per-request-spec-decode-metrics detailed and convert its responses"
-        )
+        return ()
 
 
 def require_file(path: Path) -> None:
@@ -188,7 +201,6 @@ def _document(path: Path, text: str, first_line: int) -> list[dict[str, Any]]:
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
-        _refuse_totals(path, text)
         line = error.lineno if isinstance(error, json.JSONDecodeError) else first_line
         raise LogFormatError(f"{path}:{line}: not JSON ({_reason(error)})") from error
     rows = value if isinstance(value, list) else [value]

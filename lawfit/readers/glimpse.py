@@ -1,0 +1,35 @@
+"""A first look at a file, by which its format is recognised."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from lawfit.readers.lines import decoded
+from lawfit.readers.table import SEPARATORS, first_records
+
+_RECORDS = 20
+_CHARACTERS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Glimpse:
+    """What a file starts with; read when asked for."""
+
+    path: Path
+
+    @cached_property
+    def records(self) -> tuple[Mapping[str, Any], ...]:
+        """The first JSON objects of the file; none where it holds none."""
+        return first_records(self.path, _RECORDS)
+
+    @cached_property
+    def text(self) -> str:
+        """The text of a log or a scrape, of a JSON file its start; empty for a table or a folder."""
+        if self.path.is_dir() or self.path.suffix.lower() in (".parquet", *SEPARATORS):
+            return ""
+        text = decoded(self.path)
+        return text[:_CHARACTERS] if self.records else text
