@@ -19,12 +19,15 @@ class Printed:
 
     Attributes
     ----------
-    value
+    text
         As printed.
+    value
+        The same as a number.
     unit
         Worth of its last digit.
     """
 
+    text: str
     value: float
     unit: float
 
@@ -38,7 +41,7 @@ class Printed:
         exponent = number.as_tuple().exponent
         if not isinstance(exponent, int):
             raise FitError(f"{text!r}, expected a finite number")
-        return cls(float(number), float(Decimal(1).scaleb(exponent)))
+        return cls(text, float(number), float(Decimal(1).scaleb(exponent)))
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -46,9 +49,8 @@ class Printed:
         return self.value - self.unit / 2, self.value + self.unit / 2
 
     def __str__(self) -> str:
-        """Write it with its own digits."""
-        places = max(0, -Decimal(repr(self.unit)).normalize().as_tuple().exponent)  # type: ignore[operator]
-        return f"{self.value:.{places}f}" if places <= 6 else f"{self.value:g}"
+        """Write it as it was printed."""
+        return self.text
 
 
 @dataclass(frozen=True)
