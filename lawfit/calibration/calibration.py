@@ -95,7 +95,8 @@ class Calibration:
         cluster = seen.cluster
         fitted = None
         if levels and cluster is not None:
-            fitted = Levels.fit(hazard.logit(seen), seen.accepted, seen.weight, *_names(seen))
+            # Tests of one output token are one piece of evidence on its prompt, however often a trace repeats them.
+            fitted = Levels.fit(hazard.logit(seen), seen.accepted, seen.weight / seen.overlap, *_names(seen))
         prompts = None if cluster is None else int(cluster.max()) + 1
         return cls(hazard, fitted, float(seen.weight.sum()), prompts, seen.source)
 

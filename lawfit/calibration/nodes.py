@@ -12,7 +12,7 @@ from lawfit.errors import LogFormatError, NotIdentified
 from lawfit.log import RoundLog
 from lawfit.trace import CANDIDATES, Trace
 
-_OF_ROUND = ("prev_entropy", "draft_entropy", "prompt", "task", "weight")
+_OF_ROUND = ("prev_entropy", "draft_entropy", "prompt", "task", "request", "position", "weight")
 COLUMNS: tuple[str, ...] = (
     "round_row",
     "parent",
@@ -37,8 +37,8 @@ class NodeTable:
         ``round_row`` (row of the log), ``parent`` (0 is the root, k the round's k-th node), ``depth`` (1-based),
         ``rank`` (0-based among its siblings), ``draft_logprob`` (conditional, nats), ``on_spine`` (on the drafter's
         top-1 path), ``below_spine`` (its parent is the root or on that path), ``reached`` (its parent was accepted, and
-        what followed was seen), ``accepted``, ``prev_entropy`` and ``draft_entropy`` (nats, nullable), ``prompt`` and
-        ``task`` (nullable), ``weight`` (rounds that the row stands for).
+        what followed was seen), ``accepted``. Of its round: ``prev_entropy`` and ``draft_entropy`` (nats, nullable),
+        ``prompt``, ``task``, ``request`` and ``position`` (nullable), and ``weight`` (rounds that the row stands for).
     source
         Where the rows came from.
     """
@@ -74,6 +74,18 @@ class NodeTable:
     def siblings(self) -> Ints:
         """(n,) number of each node's family: nodes of one round with one parent."""
         return dense(self.frame.select(pl.struct("round_row", "parent")).to_series())
+
+    @property
+    def overlap(self) -> Floats:
+        """(n,) families that were tested against the same output token as each node; 1 where that is not known.
+
+        In a round log every output token is tested once, in a trace once for each position whose draft came so far:
+        those tests are nearly one and the same.
+        """
+        token = pl.struct("request", pl.col("position") + pl.col("depth"))
+        families = pl.struct("round_row", "parent").n_unique().over(token)
+        known = pl.col("request").is_not_null() & pl.col("position").is_not_null()
+        return self.frame.select(pl.when(known).then(families).otherwise(1).cast(pl.Float64)).to_series().to_numpy()
 
     def take(self, rows: Flags) -> NodeTable:
         """Keep the nodes flagged in ``rows`` (n,)."""
@@ -164,11 +176,12 @@ def spine_nodes(log: RoundLog) -> NodeTable:
 
 
 def _of_rounds(frame: pl.DataFrame) -> pl.DataFrame:
-    """Add what nodes take from their round: its row, prompt (else request), weight, and whether the end cut it."""
+    """Add what nodes take from their round: its row, names, weight, and whether the end of its request cut it."""
     request = pl.concat_str([pl.col("run_id").fill_null(""), pl.col("request_id")], separator="\x1f")
     return frame.with_columns(
         pl.int_range(pl.len()).alias("round_row"),
         pl.coalesce("prompt_id", request).alias("prompt"),
+        request.alias("request"),
         pl.col("count").alias("weight"),
         pl.col("truncated").fill_null(False).alias("cut"),
     )

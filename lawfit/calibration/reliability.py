@@ -58,14 +58,23 @@ class Forecast:
         return cls(p, y, w, groups, cluster is not None)
 
     def bins(self, count: int) -> Ints:
-        """Give (n,) bin numbers of about equal weight, 0, 1, ...; equal probabilities share a bin."""
+        """Give (n,) bin numbers of about equal weight, 0, 1, ..., in the order of the probabilities.
+
+        Equal probabilities share a bin; what large ties leave over, less than half a fair share, goes to the bin below.
+        """
         if count < 1:
             raise FitError(f"bins is {count}, expected at least 1")
         values, place = np.unique(self.probability, return_inverse=True)
         weight = np.bincount(place, weights=self.weight, minlength=len(values))
         middle = (np.cumsum(weight) - 0.5 * weight) / weight.sum()
-        _, code = np.unique(np.minimum((count * middle).astype(np.int64), count - 1), return_inverse=True)
-        return np.asarray(code[place], dtype=np.int64)
+        code = np.minimum((count * middle).astype(np.int64), count - 1)
+        share = np.bincount(code, weights=weight, minlength=count) / weight.sum()
+        into = np.arange(count)
+        for k in range(1, count):
+            if share[k] < 0.5 / count:
+                into[k] = into[k - 1]
+        _, merged = np.unique(into[code], return_inverse=True)
+        return np.asarray(merged[place], dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)

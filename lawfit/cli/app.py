@@ -12,7 +12,7 @@ from typing import NoReturn
 
 import typer
 
-from lawfit.cli import check, compress, convert, fit
+from lawfit.cli import calibrate, check, compress, convert, fit
 from lawfit.cli.console import note
 from lawfit.errors import LawfitError
 
@@ -34,6 +34,7 @@ def build() -> typer.Typer:
     compress.register(app)
     fit.register(app)
     check.register(app)
+    calibrate.register(app)
     for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
         entry.load()(app)
     return app
