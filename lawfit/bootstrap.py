@@ -144,11 +144,12 @@ def _summary(draws: Floats, level: float) -> tuple[Floats, Floats, Floats]:
     """Give both ends of the percentile interval and the standard deviation, over the draws that are defined."""
     tail = (1.0 - level) / 2.0
     known = ~np.isnan(draws)
-    if known.all():
-        low, high = np.quantile(draws, [tail, 1.0 - tail], axis=0)
-        return np.asarray(low), np.asarray(high), np.asarray(draws.std(axis=0, ddof=1 if len(draws) > 1 else 0))
     defined = known.any(axis=0)
     held = np.where(defined, draws, 0.0)  # a column without a single value would warn
-    low, high = np.nanquantile(held, [tail, 1.0 - tail], axis=0)
-    low, high, se = (np.where(defined, end, np.nan) for end in (low, high, np.nanstd(held, axis=0)))
+    quantile = np.quantile if known.all() else np.nanquantile
+    # No interpolation: a ratio may be infinite in some draws, and a quantile is then still a draw.
+    low, high = quantile(held, [tail, 1.0 - tail], axis=0, method="inverted_cdf")
+    with np.errstate(invalid="ignore"):
+        se = np.nanstd(held, axis=0)
+    low, high, se = (np.where(defined, end, np.nan) for end in (low, high, se))
     return low, high, se

@@ -71,7 +71,7 @@ class Curve:
         GLANCE's "curve R^2"; NaN where the bin means do not vary.
         """
         fitted = self.expected(lambda cap: law.mean(self.entropy, _within(law, np.asarray(cap)), form=form))
-        return _r_squared(self.accept_len, fitted, np.ones_like(fitted))
+        return r_squared(self.accept_len, fitted, np.ones_like(fitted))
 
 
 def entropy_curve(observations: Observations, *, bins: int = 10, edges: Edges = "count") -> Curve:
@@ -84,8 +84,9 @@ def entropy_curve(observations: Observations, *, bins: int = 10, edges: Edges = 
     bins
         How many; bins that stay empty are dropped.
     edges
-        ``count``: equally many rounds in each bin, ties broken by row order. ``quantile``: bins between
-        interpolated quantiles, closed below, the last one open above, as in GLANCE's public code.
+        ``count``: equally many rounds in each bin, ties broken by row order; where rows stand for several rounds,
+        those of one entropy stay together. ``quantile``: bins between interpolated quantiles, closed below, the
+        last one open above, as in GLANCE's public code.
 
     Raises
     ------
@@ -131,7 +132,7 @@ def round_r_squared(law: Law, observations: Observations, form: MeanForm = "trun
         observations = observations.with_entropy()
         entropy = observations.entropy
     fitted = law.mean(entropy, _within(law, observations.horizon), form=form)
-    return _r_squared(observations.accept_len.astype(np.float64), fitted, observations.weight)
+    return r_squared(observations.accept_len.astype(np.float64), fitted, observations.weight)
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,7 +216,12 @@ def _within(law: Law, horizon: Ints) -> Ints:
 
 def _equal_count(entropy: Floats, weight: Floats, bins: int) -> Ints:
     order = np.argsort(entropy, kind="stable")
-    middle = np.cumsum(weight[order]) - 0.5 * weight[order]
+    total = np.cumsum(weight[order])
+    middle = total - 0.5 * weight[order]
+    if (weight > 1).any():
+        # Counts come sorted by outcome: a cut through a tie would part long runs from short ones.
+        first, last = (np.searchsorted(entropy[order], entropy[order], side=side) for side in ("left", "right"))
+        middle = 0.5 * (total[last - 1] + total[first] - weight[order][first])
     codes = np.empty(len(entropy), dtype=np.int64)
     codes[order] = np.minimum(bins * middle / weight.sum(), bins - 1).astype(np.int64)
     return codes
@@ -257,7 +263,8 @@ def _dense(numbers: Ints) -> tuple[Ints, Ints]:
     return np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[numbers]
 
 
-def _r_squared(observed: Floats, fitted: Floats, weight: Floats) -> float:
+def r_squared(observed: Floats, fitted: Floats, weight: Floats) -> float:
+    """Share of the weighted variance of ``observed`` that ``fitted`` explains; NaN where it does not vary."""
     centre = np.average(observed, weights=weight)
     total = float(weight @ (observed - centre) ** 2)
     return 1.0 - float(weight @ (observed - fitted) ** 2) / total if total > 0 else float("nan")

@@ -38,6 +38,11 @@ def log_likelihood(hazard: ArrayLike, observations: Observations) -> float:
     float
         In nats; ``-inf`` where a hazard of 0 or 1 rules out what was seen.
     """
+    return float(observations.weight @ round_log_likelihood(hazard, observations))
+
+
+def round_log_likelihood(hazard: ArrayLike, observations: Observations) -> Floats:
+    """Log-likelihood of each round, nats, without its weight; (n,). See `log_likelihood`."""
     h = np.asarray(hazard, dtype=np.float64)
     a, missed = observations.accept_len, observations.missed
     with np.errstate(divide="ignore"):
@@ -51,7 +56,7 @@ def log_likelihood(hazard: ArrayLike, observations: Observations) -> float:
         run = np.concatenate([np.zeros((len(h), 1)), np.cumsum(log_match, axis=1)], axis=1)
         matches = run[rows, a]
         misses = np.where(missed, log_miss[rows, np.minimum(a, h.shape[-1] - 1)], 0.0)
-    return float(observations.weight @ (matches + misses))
+    return np.asarray(matches + misses)
 
 
 def survival(hazard: ArrayLike, horizon: int) -> Floats:
