@@ -9,9 +9,10 @@ import polars as pl
 import pytest
 from scipy import stats
 
+from lawfit.brackets import adaedl_bound
 from lawfit.copyregime import cap, copy_threshold
 from lawfit.printed import Printed, rederive
-from lawfit.survival import mean, survival
+from lawfit.survival import expit, mean, survival
 from tests.lawfit.paper_tables import columns, margin, ratio, summary, table, tasks, text, verdicts
 
 
@@ -77,6 +78,19 @@ def test_tables_12_and_15_keep_every_mean_below_the_laws_cap() -> None:
         assert float(row["mean_a"]) < cap(float(row["b0"]), 15)
     for row in table("table15").iter_rows(named=True):
         assert float(row["tau"]) - 1 < cap(float(row["b0"]))
+
+
+def test_every_law_falls_below_adaedls_bound_at_low_entropy_where_the_paper_says_inside() -> None:
+    entropy = np.linspace(0.0, 3.0, 3001)
+    below = {}
+    for row in tasks("table12").iter_rows(named=True):
+        law = expit(float(row["b0"]) - float(row["b1"]) * entropy)
+        below[row["task"]] = adaedl_bound(entropy, gamma=0.2) > law
+        # No gamma mends it: at zero entropy the bound is 1.
+        assert (adaedl_bound(entropy, gamma=5.0) > law)[0]
+    assert below["chartqa"].all()
+    ends = {task: entropy[np.argmin(flags)] for task, flags in below.items() if task != "chartqa"}
+    assert [*ends.values()] == pytest.approx([0.725, 0.671, 0.506, 0.548], abs=2e-3)
 
 
 def test_the_slope_is_positive_and_the_correlation_negative_on_every_target() -> None:
