@@ -87,7 +87,7 @@ def test_the_residual_is_that_of_a_clustered_binomial_regression() -> None:
 
 def test_gain_and_residual_cover_the_truth_as_often_as_they_say() -> None:
     # What either number tends to: levels of prompts flatten the logit, so the residual is not quite the effect.
-    (limit,) = probe(pair(999, effect=0.15, prompts=6000), resamples=20)
+    (limit,) = probe(pair(999, effect=0.15, prompts=2500), resamples=20)
     assert limit.residual is not None
     gain = residual = 0
     for trial in range(200):
