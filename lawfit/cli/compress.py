@@ -11,8 +11,8 @@ import typer
 
 from lawfit.cli.console import note, print_json, progress
 from lawfit.cli.convert import SUFFIXES
-from lawfit.compress import BINS, BY, SHARDS, compress
-from lawfit.errors import LawfitError, LogFormatError
+from lawfit.compress import BINS, BY, KEEPABLE, SHARDS, compress
+from lawfit.errors import FitError, LawfitError, LogFormatError
 from lawfit.log import RoundLog
 from lawfit.observations import LastRound, Signal, require
 from lawfit.readers import Reading, own, read_with_notes
@@ -57,9 +57,8 @@ def run(
     require(signal, Signal, "signal")
     if output.suffix.lower() not in SUFFIXES:
         raise LawfitError(f"{output}: suffix {output.suffix!r}, expected .parquet or .jsonl")
-    if any(path.resolve() == output.resolve() for path in rounds):
-        raise LawfitError(f"{output}: is also an input, expected another file name")
     scan = scan_files(rounds)
+    _check_apart(output, rounds, scan)
     if not is_own(rounds):
         note(f"{scan.source}: not marked as a round log v1, its columns are taken by their names")
     columns = [name for name in (part.strip() for part in by.split(",")) if name]
@@ -86,6 +85,11 @@ def read_or_compress(
     scan = None if whole else _large(paths)
     if scan is None:
         return read_with_notes(paths), last_round
+    if by is not None and by not in KEEPABLE:
+        raise FitError(
+            f"by is {by!r}: a log of {scan.rows} rows is pooled, and counts cannot keep {by} apart; give --whole to"
+            " read all of it"
+        )
     log = _compressed(scan, [] if by is None else [by], signal, last_round)
     text = (
         f"{scan.source}: {scan.rows} rows, pooled into {len(log)} with counts (bins of {signal}, "
@@ -109,6 +113,15 @@ def _compressed(scan: Scan, by: Sequence[str], signal: Signal, last_round: LastR
     with progress("pooling rounds", walks * scan.rows) if scan.rows > LARGE else nullcontext() as advance:
         on_rows = advance or (lambda rows: None)
         return compress(scan, by=by, signal=signal, last_round=last_round, on_rows=on_rows, **options)
+
+
+def _check_apart(output: Path, rounds: Sequence[Path], scan: Scan) -> None:
+    """Refuse an output that is an input, or that would be read as one the next time."""
+    here = output.resolve()
+    if any(Path(part.source).resolve() == here for part in scan.parts):
+        raise LawfitError(f"{output}: is also an input, expected another file name")
+    if any(path.is_dir() and path.resolve() == here.parent for path in rounds):
+        raise LawfitError(f"{output}: lies in a folder that is an input, and would be read as more of its rows")
 
 
 def _summary(log: RoundLog, scan: Scan) -> dict[str, Any]:

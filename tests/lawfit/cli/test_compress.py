@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from lawfit import AffineLogit, FitError, LawfitError, LogFormatError, RoundLog
 from lawfit.cli import compress, fit
 from lawfit.readers import own
+from lawfit.scan import is_own
 
 
 @pytest.fixture
@@ -49,7 +50,7 @@ def test_compress_writes_a_log_that_fits(rounds: Path, tmp_path: Path) -> None:
     cells = tmp_path / "cells.parquet"
     said = invoke("compress", rounds, "-o", cells)
     log = own.read(cells)
-    assert own.recognise(cells)
+    assert is_own([cells])
     assert said.stdout == f"900 rounds in {len(log)} rows, prompts or shards: 30 -> {cells}\n"
     assert said.stderr == ""
     whole = AffineLogit.fit(own.read(rounds))
@@ -106,6 +107,21 @@ def test_other_formats_and_broken_files_go_to_their_readers(rounds: Path, tmp_pa
 
 def test_a_small_log_is_read_whole(rounds: Path) -> None:
     assert "pooled" not in invoke("fit", rounds).stderr
+
+
+@pytest.mark.usefixtures("large")
+def test_what_counts_cannot_keep_apart_needs_the_whole_log(rounds: Path) -> None:
+    with pytest.raises(FitError, match=r"by is 'prompt_id': a log of 900 rows is pooled.*give --whole"):
+        invoke("fit", rounds, "--by", "prompt_id")
+    assert len(fits(rounds, "--by", "prompt_id", "--law", "geometric", "--whole")) == 30
+
+
+def test_an_output_among_the_inputs_is_refused(rounds: Path) -> None:
+    folder = rounds.parent
+    with pytest.raises(LawfitError, match="is also an input"):
+        invoke("compress", f"{folder}/*.parquet", "-o", rounds)
+    with pytest.raises(LawfitError, match="lies in a folder that is an input"):
+        invoke("compress", folder, "-o", folder / "cells.parquet")
 
 
 def test_bad_options_are_refused_before_anything_is_read(rounds: Path, tmp_path: Path) -> None:
