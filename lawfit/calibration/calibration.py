@@ -53,9 +53,8 @@ class Calibration:
         Give whole families: a node's siblings are those of the same round and parent in ``nodes``.
         """
         logit = self.hazard.logit(nodes)
-        if self.levels is not None:
-            logit = self.levels.shift(logit, *_names(nodes))
-        return coherent(expit(logit), nodes.siblings)
+        single = expit(logit) if self.levels is None else self.levels.probability(logit, *_names(nodes))
+        return coherent(single, nodes.siblings)
 
     @classmethod
     def fit(

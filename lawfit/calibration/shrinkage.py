@@ -16,8 +16,8 @@ from lawfit.arrays import Floats, Ints
 from lawfit.errors import FitError, NotIdentified
 from lawfit.survival import expit
 
-# (16 sqrt(3) / (15 pi))^2: how much a normal level flattens the mean of a logistic.
-_ZEGER = 0.3458
+# Of Gauss-Hermite quadrature: a mean of logistics to five digits.
+_POINTS = 15
 
 
 @dataclass(frozen=True)
@@ -135,17 +135,19 @@ class Levels:
         rows = zip(tasks, prompts, strict=True)
         return np.array([self.mu + of_task.get(t, 0.0) + of_prompt.get((t, p), 0.0) for t, p in rows])
 
-    def shift(self, logit: Floats, tasks: list[str], prompts: list[str]) -> Floats:
-        """Add the levels to log odds (n,); where a level is not known, average the probability over what it may be.
+    def probability(self, logit: Floats, tasks: list[str], prompts: list[str]) -> Floats:
+        """Add the levels to a hazard's log odds (n,); probabilities (n,).
 
-        The logistic function of a normal variable has nearly the mean of one whose log odds are divided by
-        sqrt(1 + 0.346 tau^2) (Zeger, Liang and Albert 1988).
+        A level that is not known is averaged over: the mean over what it may be, not the value at its centre.
         """
         of_task, of_prompt = {name for name, _ in self.tasks}, {(task, name) for task, name, _ in self.prompts}
         new_task = np.array([task not in of_task for task in tasks])
         new_prompt = np.array([key not in of_prompt for key in zip(tasks, prompts, strict=True)])
-        unknown = new_task * self.task_sd**2 + new_prompt * self.prompt_sd**2
-        return np.asarray((logit + self.at(tasks, prompts)) / np.sqrt(1.0 + _ZEGER * unknown))
+        spread = np.sqrt(new_task * self.task_sd**2 + new_prompt * self.prompt_sd**2)
+        centre = logit + self.at(tasks, prompts)
+        points, weight = np.polynomial.hermite_e.hermegauss(_POINTS)
+        parts = (w * expit(centre + spread * x) for x, w in zip(points, weight / weight.sum(), strict=True))
+        return np.asarray(sum(parts))
 
     @classmethod
     def fit(cls, logit: Floats, accepted: Floats, weight: Floats, tasks: list[str], prompts: list[str]) -> Self:
