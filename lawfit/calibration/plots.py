@@ -8,6 +8,7 @@ import numpy as np
 
 from lawfit.calibration.pit import PitTest
 from lawfit.calibration.reliability import Reliability
+from lawfit.chi_square import in_words
 from lawfit.plots import COLOURS, FAINT, INK, plain_axes
 
 if TYPE_CHECKING:
@@ -79,5 +80,6 @@ def plot_pit(test: PitTest, *, ax: Axes | None = None) -> Axes:
     axes.set_xlim(0.0, 1.0)
     axes.set_xlabel("place of a in the law's distribution")
     axes.set_ylabel("density")
-    axes.set_title(f"largest gap {test.distance:.3f}, p {test.p_value:.3f} by prompts", loc="left", fontsize="medium")
+    title = f"largest gap {test.distance:.3f}, {in_words(test.p_value)} by prompts"
+    axes.set_title(title, loc="left", fontsize="medium")
     return axes

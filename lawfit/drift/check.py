@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
 from lawfit.drift.coefficients import own_covariance
-from lawfit.drift.gap import Gap, measure, promise
+from lawfit.drift.gap import Gap, Promise, measure, promise
 from lawfit.drift.groups import Group, group
 from lawfit.drift.refit import Refit, refit
 from lawfit.errors import FitError
@@ -163,7 +163,7 @@ def check(
     rows = grouping.observations
     everything = Group(EVERYTHING, "", np.ones(len(rows), dtype=np.bool_))
     parts = [everything, *grouping.groups]
-    promised = promise(law, rows)
+    promised = _with_own_error(promise(law, rows), law, rows, options)
     gaps, refits = [], []
     for part in parts:
         seen = rows.take(part.rows)
@@ -176,6 +176,15 @@ def check(
     judged = zip(parts, gaps, refits, adjusted[: len(parts)], adjusted[len(parts) :], strict=True)
     groups = tuple(_group(rows, *columns, options) for columns in judged)
     return Check(law, groups, options, (*grouping.notes, *_notes(law, rows)))
+
+
+def _with_own_error(promised: Promise, law: Law, rows: Observations, options: Options) -> Promise:
+    """Give a fitted law without standard errors the error that these rounds would leave it, scaled to its prompts."""
+    prompts = law.fitted.clusters if law.fitted else None
+    if own_covariance(law) is not None or not prompts or rows.cluster is None or (rows.clusters or 0) < 2:
+        return promised
+    whole = measure(promised, rows, resamples=options.resamples, seed=options.seed, level=options.level)
+    return replace(promised, other_variance=whole.se**2 * (rows.clusters or 0) / prompts)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -204,7 +213,9 @@ def _notes(law: Law, rows: Observations) -> list[str]:
     if law.fitted and rows.digest and law.fitted.digest == rows.digest:
         notes.append("the law was fitted on these very rounds: this shows how well it fits, not whether it still holds")
     if own_covariance(law) is None:
-        notes.append("the law carries no error of its own: its coefficients are taken as exact")
+        exact = law.fitted is None or not law.fitted.clusters
+        how = "taken as exact" if exact else "given the error that these rounds would leave it"
+        notes.append(f"the law carries no standard errors: it is {how}")
     if rows.cluster is None:
         notes.append("prompts are not named: rounds are taken as independent, and the intervals are too narrow")
     if law.ends and rows.longest > law.horizon:

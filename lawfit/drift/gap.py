@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import stats
@@ -34,16 +34,19 @@ class Promise:
         (n, k) derivative of ``mean`` by the law's k coefficients; (n, 0) where its own error is not known.
     covariance
         (k, k) of the coefficients: by prompts where the fit knew them.
+    other_variance
+        Variance of a mean over rounds that the covariance does not tell.
     """
 
     mean: Floats
     accept_len: Floats
     slope: Floats
     covariance: Floats
+    other_variance: float = 0.0
 
     def take(self, rows: Flags) -> Promise:
         """Keep the rows flagged in ``rows`` (n,)."""
-        return Promise(self.mean[rows], self.accept_len[rows], self.slope[rows], self.covariance)
+        return replace(self, mean=self.mean[rows], accept_len=self.accept_len[rows], slope=self.slope[rows])
 
 
 @dataclass(frozen=True)
@@ -103,7 +106,8 @@ def measure(promised: Promise, observations: Observations, *, resamples: int, se
     total, came, said = sums.sum(axis=0)
     lean = weight @ promised.slope / total
     # The bootstrap of G prompts spreads by sqrt((G - 1) / G) too little.
-    variance = float(spread.se) ** 2 * prompts / max(prompts - 1, 1) + float(lean @ promised.covariance @ lean)
+    own = float(lean @ promised.covariance @ lean) + promised.other_variance
+    variance = float(spread.se) ** 2 * prompts / max(prompts - 1, 1) + own
     se = float(np.sqrt(variance)) if prompts > 1 else float("nan")
     difference = float(came - said) / float(total)
     if not se > 0:

@@ -137,7 +137,7 @@ def _untold(key: str) -> str:
     return f"{key}: not logged"
 
 
-def _natural(text: str) -> tuple[float, str]:
-    """Sort numbers as numbers, and before words."""
+def _natural(text: str) -> tuple[bool, float, str]:
+    """Sort numbers as numbers, before words, and what has no name last."""
     found = re.match(r"-?\d+(\.\d+)?", text)
-    return (float(found.group()) if found else float("inf"), text)
+    return text == NONE, float(found.group()) if found else float("inf"), text

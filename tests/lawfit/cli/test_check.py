@@ -1,0 +1,152 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from lawfit import AffineLogit, FitError, Isotonic, LawfitError, NotIdentified, RoundLog
+from lawfit.cli import check
+from lawfit.files import write_text
+from lawfit.readers import own
+
+
+def rounds(seed: int, code: float = 0.0) -> RoundLog:
+    rng = np.random.default_rng(seed)
+    n = 60 * 40
+    prompt = np.repeat(np.arange(60), 40)
+    entropy = rng.exponential(0.7, n)
+    logit = 1.2 - 0.9 * entropy + np.where(prompt % 2 == 0, code, 0.0)
+    run = np.cumprod(rng.random((n, 6)) < 1 / (1 + np.exp(-logit))[:, None], axis=1).sum(axis=1)
+    return RoundLog.from_frame(
+        pl.DataFrame(
+            {
+                "accept_len": run,
+                "horizon": np.full(n, 6),
+                "truncated": np.zeros(n, dtype=bool),
+                "root_entropy": entropy,
+                "prompt_id": [f"{seed}-{k}" for k in prompt],
+                "task": [("code", "[red]")[k % 2] for k in prompt],
+                "round": np.tile(np.arange(40), 60),
+            }
+        )
+    )
+
+
+@pytest.fixture
+def law(tmp_path: Path) -> Path:
+    path = tmp_path / "law.json"
+    write_text(path, AffineLogit.fit(rounds(1)).to_json())
+    return path
+
+
+def logged(log: RoundLog, tmp_path: Path) -> Path:
+    path = tmp_path / "rounds.parquet"
+    own.write(log, path)
+    return path
+
+
+def invoke(*arguments: object) -> Any:
+    app = typer.Typer()
+    app.callback()(lambda: None)
+    check.register(app)
+    result = CliRunner().invoke(app, ["check", *map(str, arguments)])
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+def test_a_law_that_holds_exits_with_0(law: Path, tmp_path: Path) -> None:
+    result = invoke(law, logged(rounds(2), tmp_path), "--tolerance", "0.3")
+    assert result.exit_code == 0
+    assert "0 broken, 3 hold, 0 too small to tell" in result.stdout
+    assert "task [red]" in result.stdout
+    assert "drafter: not logged" in result.stderr
+    assert "drafter" not in result.stdout
+
+
+def test_a_broken_law_exits_with_1_and_says_where_in_a_sentence(law: Path, tmp_path: Path) -> None:
+    result = invoke(law, logged(rounds(2, code=-1.0), tmp_path), "--by", "task")
+    assert result.exit_code == 1
+    (line,) = [line for line in result.stdout.splitlines() if line.startswith("task code: ")]
+    head, numbers, verdict = line.split(": ")
+    assert (head, verdict) == ("task code", "the law promises too much")
+    predicted, observed = (float(numbers.split(word)[1].split()[0].strip(",")) for word in ("predicted", "observed"))
+    assert predicted - observed > 0.3
+
+
+def test_json_holds_every_group_with_its_numbers_and_verdict(law: Path, tmp_path: Path) -> None:
+    result = invoke(law, logged(rounds(2, code=1.0), tmp_path), "--by", "task", "--json")
+    assert result.exit_code == 1
+    record = json.loads(result.stdout)
+    assert [(group["key"], group["value"]) for group in record["groups"]] == [
+        ("all", ""),
+        ("task", "[red]"),
+        ("task", "code"),
+    ]
+    assert "task code" in record["broken"]
+    code = record["groups"][2]
+    assert code["verdict"] == "broken"
+    assert code["sentence"].endswith("the law promises too little")
+    assert code["predicted"] < code["observed_low"] < code["observed"] < code["observed_high"]
+    assert code["p_holm"] < 0.05
+    assert code["calibration_slope"] == pytest.approx(code["refit"]["b1"] / record["params"]["b1"])
+
+
+def test_a_small_log_is_too_small_and_not_fine(law: Path, tmp_path: Path) -> None:
+    few = RoundLog(rounds(2).frame.head(120))
+    result = invoke(law, logged(few, tmp_path), "--by", "task")
+    assert result.exit_code == 0
+    assert "0 broken, 0 hold, 3 too small to tell" in result.stdout
+    assert "too small to tell: all, task [red], task code" in result.stdout
+    record = json.loads(invoke(law, tmp_path / "rounds.parquet", "--by", "task", "--json").stdout)
+    assert "cannot tell from 1 prompts" in record["groups"][1]["sentence"]
+    assert record["groups"][1]["observed_low"] is None
+
+
+def test_a_changed_shape_is_said_with_its_coefficients(tmp_path: Path) -> None:
+    path = tmp_path / "flat.json"
+    write_text(path, AffineLogit(0.69, 0.2, 6).to_json())
+    result = invoke(path, logged(rounds(2), tmp_path), "--by", "", "--tolerance", "0.25")
+    assert result.exit_code == 1
+    assert "all: the mean agrees, but b0 0.69 is now 1." in result.stdout
+
+
+def test_a_law_without_errors_of_its_own_is_checked_with_a_note(tmp_path: Path) -> None:
+    path = tmp_path / "isotonic.json"
+    write_text(path, Isotonic.fit(rounds(1)).to_json())
+    result = invoke(path, logged(rounds(2), tmp_path))
+    assert result.exit_code == 0
+    assert "it is given the error that these rounds would leave it" in result.stderr
+
+
+def test_bad_input_is_an_error_of_lawfit(law: Path, tmp_path: Path) -> None:
+    log = logged(rounds(2), tmp_path)
+    for arguments, kind, message in (
+        ((law, log, "--by", "colour"), FitError, "cannot check by 'colour'"),
+        ((law, log, "--level", "2"), FitError, "level is 2"),
+        ((law, log, "--last-round", "maybe"), FitError, "last-round is 'maybe'"),
+        ((law, log, "--signal", "noise"), FitError, "signal is 'noise'"),
+        ((law, log, "--signal", "prev_entropy"), NotIdentified, "no row has prev_entropy"),
+        ((log, log), LawfitError, "not a text file|not JSON"),
+        ((tmp_path / "no.json", log), LawfitError, "cannot be read"),
+        ((tmp_path, log), LawfitError, "cannot be read"),
+    ):
+        with pytest.raises(kind, match=message):
+            invoke(*arguments)
+
+
+def test_a_hostile_law_is_refused(tmp_path: Path) -> None:
+    log = logged(rounds(2), tmp_path)
+    good = json.loads(AffineLogit(1.0, 1.0, 6).to_json())
+    good["values"]["b0"] = 10**400
+    for text in ("[" * 100_000, "x", json.dumps(good), " " * (check.LIMIT + 1)):
+        path = tmp_path / "bad.json"
+        path.write_text(text)
+        with pytest.raises(LawfitError, match=r"bad\.json"):
+            invoke(path, log)
