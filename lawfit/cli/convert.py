@@ -27,7 +27,8 @@ _COLUMNS_HELP = "\n\n".join(
 )
 _HELP = f"""Convert logs of speculative decoding to the round log v1.
 
-Several inputs become one log; rows without a run_id are then named by their file. A folder stands for its files.
+Several inputs become one log; rows without a run_id are then named by their file.
+A folder stands for its files.
 
 Formats, recognised by themselves:
 
@@ -47,7 +48,7 @@ lawfit convert responses/*.jsonl server.log -o rounds.parquet
 
 lawfit convert before.prom after.prom -o rounds.parquet
 
-lawfit convert table.csv --map accept_len=acc_len-1,prompt_id=prompt --set horizon=6 --where warmup=false -o rounds.parquet
+lawfit convert t.csv --map accept_len=acc_len-1,prompt_id=prompt --set horizon=6 --where warmup=false -o rounds.parquet
 """
 
 

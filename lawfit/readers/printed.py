@@ -150,6 +150,6 @@ def slack_note(source: str, recovered: Sequence[Recovered]) -> list[str]:
     largest = max(recovered, key=lambda window: window.slack / max(1, sum(window.counts.values())))
     share = largest.slack / max(1, sum(largest.counts.values()))
     return [
-        f"{source}: in {len(loose)} of {len(recovered)} lines the printed digits leave open, by up to {max(loose)} rounds "
+        f"{source}: in {len(loose)} of {len(recovered)} lines the digits leave open, by up to {max(loose)} rounds "
         f"({share:.2%} of a line's), how many reached a position; rounds and accepted tokens are exact"
     ]

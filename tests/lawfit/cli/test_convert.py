@@ -4,8 +4,13 @@ import sys
 import pytest
 
 from lawfit.cli.app import main
-from lawfit.readers import read_rounds
+from lawfit.readers import FORMATS, read_rounds
+from lawfit.schema import COLUMNS
 
+VLLM = (
+    "INFO SpecDecoding metrics: Mean acceptance length: 1.73, Accepted: 51 tokens, Drafted: 350 tokens, "
+    "Per-position acceptance rate: 0.443, 0.171, 0.057, 0.029, 0.029, Avg Draft acceptance rate: 14.6%"
+)
 ROWS = '{"acc": 2, "H": 0.5, "p": "x"}\n{"acc": 4, "H": null, "p": "y"}\n'
 OPTIONS = ["--map", "accept_len=acc-1,root_entropy=H", "--map", "prompt_id=p", "--set", "horizon=6,task=a, b"]
 
@@ -128,8 +133,75 @@ def test_a_failed_conversion_leaves_an_earlier_output_alone(lawfit, table, tmp_p
     assert (tmp_path / "r.parquet").read_bytes() == b"earlier"
 
 
-def test_help_shows_formats_and_examples(lawfit):
+def test_help_shows_formats_columns_and_examples(lawfit):
     code, out, _ = lawfit("--help")
     assert code == 0
-    for word in ("glance", "vllm", "proposals", "mapped", "--map", "--set", "Examples", "horizon=15"):
+    for word in (*(known.name for known in FORMATS), "--map", "--set", "--where", "Examples", "horizon=15"):
         assert word in out
+    for column in COLUMNS:
+        assert f"- {column.name}: " in out
+
+
+def test_rows_are_filtered_before_they_are_mapped(lawfit, tmp_path):
+    (tmp_path / "w.csv").write_text("acc,warm,n\n5,true,1\n2,false,2\n4,false,3\n")
+    code, out, err = lawfit(
+        *("w.csv", "--map", "accept_len=acc-1", "--set", "horizon=6", "--where", "warm=false", "--where", "n>2"),
+        *("-o", "r.parquet"),
+    )
+    assert code == 0
+    assert out.startswith("1 rounds")
+    assert "w.csv: --where warm=false kept 2 of 3 rows" in err
+    assert read_rounds("r.parquet").frame["accept_len"].to_list() == [3]
+
+
+@pytest.mark.parametrize(("where", "message"), [("warm", "expected COLUMN=VALUE"), ("cold=1", "no column 'cold'")])
+def test_a_bad_condition_is_one_line_and_exit_2(lawfit, table, where, message):
+    code, out, err = lawfit(table, *OPTIONS, "--where", where, "-o", "r.parquet")
+    assert (code, out) == (2, "")
+    assert message in err.splitlines()[-1]
+
+
+def test_files_of_several_formats_become_one_log_with_their_runs_apart(lawfit, tmp_path):
+    (tmp_path / "server.log").write_text(VLLM + "\n")
+    (tmp_path / "rounds.jsonl").write_text('{"accept_len": 1, "horizon": 3, "request_id": "a"}\n')
+    block = {"acceptance_histogram": [1, 1], "num_spec_steps": 2, "num_draft_tokens": 2, "num_accepted_draft_tokens": 1}
+    block["num_spec_tokens"] = 1
+    (tmp_path / "r.json").write_text(json.dumps({"id": "a", "metrics": {"speculative_decoding": block}}))
+    code, out, err = lawfit("server.log", "rounds.jsonl", "r.json", "-o", "all.parquet")
+    assert code == 0
+    assert out.startswith("73 rounds, requests: 2")
+    for name, kind in (("server.log", "vllm-lines"), ("rounds.jsonl", "mapped"), ("r.json", "vllm")):
+        assert f"{name}: read as {kind}" in err
+    assert read_rounds("all.parquet").frame["run_id"].unique(maintain_order=True).to_list() == ["server", "rounds", "r"]
+
+
+def test_a_folder_stands_for_its_files(lawfit, tmp_path):
+    (tmp_path / "logs").mkdir()
+    for name in ("a.log", "b.log", ".hidden"):
+        (tmp_path / "logs" / name).write_text(VLLM + "\n")
+    code, out, _ = lawfit("logs", "-o", "all.parquet")
+    assert code == 0
+    assert out.startswith("140 rounds")
+    assert read_rounds("all.parquet").frame["run_id"].unique(maintain_order=True).to_list() == ["a", "b"]
+
+
+def test_many_files_show_their_progress(lawfit, tmp_path):
+    for number in range(12):
+        (tmp_path / f"{number:02}.log").write_text(VLLM + "\n")
+    _, _, err = lawfit(*(f"{number:02}.log" for number in range(12)), "-o", "all.parquet")
+    assert "reading files: 12/12" in err
+
+
+def test_an_output_within_an_input_folder_is_refused_where_it_is_an_input(lawfit, tmp_path):
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "a.jsonl").write_text('{"accept_len": 1, "horizon": 3}\n')
+    code, _, err = lawfit("logs", "-o", "logs/a.jsonl")
+    assert (code, err) == (2, "lawfit: logs/a.jsonl: is also an input, expected another file name\n")
+
+
+def test_means_are_reported_on_one_line_with_exit_2_and_no_output(lawfit, tmp_path):
+    (tmp_path / "s.log").write_text("Decode batch, #running-req: 8, accept len: 2.47, accept rate: 0.49\n")
+    code, out, err = lawfit("s.log", "-o", "r.parquet")
+    assert (code, out) == (2, "")
+    assert err.startswith("lawfit: 1 lines of SGLang say accept len 2.47")
+    assert not (tmp_path / "r.parquet").exists()

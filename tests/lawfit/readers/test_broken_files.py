@@ -60,9 +60,9 @@ def test_an_unknown_suffix_lists_the_known_ones(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["server.txt", "server.log", "server.jsonl"])
-def test_vllms_metrics_lines_are_told_from_rounds(tmp_path, name):
+def test_a_server_line_without_its_counts_is_named(tmp_path, name):
     (tmp_path / name).write_text("INFO SpecDecoding metrics: Mean acceptance length: 2.62\n")
-    with pytest.raises(LogFormatError, match="hold no rounds; start vLLM with"):
+    with pytest.raises(LogFormatError, match="is not a line of vLLM's metrics with accepted and drafted tokens"):
         read_rounds(tmp_path / name)
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from lawfit.errors import LogFormatError
 from lawfit.log import RoundLog
 from lawfit.readers import own, read_rounds
+from lawfit.readers.glimpse import Glimpse
 from lawfit.schema import VERSION_KEY
 
 TEXT = st.none() | st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
@@ -58,7 +59,7 @@ def test_every_valid_log_comes_back_as_it_was_written(records, suffix):
     with TemporaryDirectory() as folder:
         path = Path(folder) / f"log{suffix}"
         own.write(log, path)
-        assert own.recognise(path)
+        assert own.recognise(Glimpse(path))
         back = read_rounds(path)
     assert back.frame.equals(log.frame)
     assert back.digest == log.digest

@@ -1,10 +1,12 @@
 """Real logs of other projects; see SOURCES.md beside them."""
 
+import re
 from pathlib import Path
 
 import polars as pl
 import pytest
 
+from lawfit.errors import LogFormatError
 from lawfit.readers import read_rounds, read_with_notes
 
 LOGS = Path(__file__).parents[4] / "shared" / "data" / "public-logs"
@@ -58,7 +60,58 @@ def test_dflash_rounds_count_the_bonus_until_it_is_mapped_away():
     assert log.frame["prompt_id"].n_unique() == raw.select("dataset", "sample").n_unique()
 
 
-@pytest.mark.parametrize("name", ["thor_round_cost.json", "llamacpp_results.json", "v13_gpu_k_sweep.json"])
+@pytest.mark.parametrize("name", ["thor_round_cost.json", "v13_gpu_k_sweep.json"])
 def test_what_is_no_round_log_is_refused_with_its_columns(name):
     with pytest.raises(Exception, match="not a known log, and no column gives horizon and accept_len"):
         read_rounds(LOGS / name)
+
+
+def test_the_sums_of_llamacpp_are_reported_and_refused():
+    with pytest.raises(
+        LogFormatError, match=r"26 requests .* 4202 tokens accepted of 7817 drafted, 1\.9962 accepted a"
+    ):
+        read_rounds(LOGS / "llamacpp_results.json")
+
+
+@pytest.mark.parametrize(("name", "lines"), [("vllm_raw_Aaryaman3.txt", 42), ("vllm_raw_dcstang.txt", 17)])
+def test_real_vllm_lines_give_the_tokens_that_each_line_states(name, lines):
+    frame = read_rounds(LOGS / name).frame
+    stated = re.findall(r"Accepted: (\d+) tokens, Drafted: (\d+) tokens", (LOGS / name).read_text())
+    assert len(stated) == lines
+    weight = pl.col("count")
+    sums = frame.select((pl.col("accept_len") * weight).sum(), (pl.col("horizon") * weight).sum()).row(0)
+    assert sums == (sum(int(a) for a, _ in stated), sum(int(d) for _, d in stated))
+
+
+def test_the_rates_of_real_vllm_lines_come_back_from_the_counts():
+    text = (LOGS / "vllm_raw_Aaryaman3.txt").read_text().splitlines()[0]
+    frame = read_rounds(LOGS / "vllm_raw_Aaryaman3.txt").frame[:6]
+    survivors = [int(frame.filter(pl.col("accept_len") >= j)["count"].sum()) for j in range(1, 6)]
+    assert survivors == [31, 12, 4, 2, 2]
+    rates = text.split("Per-position acceptance rate: ")[1].split(", Avg")[0].split(", ")
+    assert [f"{n / 70:.3f}" for n in survivors] == rates
+
+
+def test_processes_of_one_vllm_log_are_runs_and_k_is_their_horizon():
+    frame = read_rounds(LOGS / "vllm_raw_dcstang.txt").frame
+    assert frame["run_id"].n_unique() > 1
+    assert frame.group_by("run_id").agg(pl.col("horizon").n_unique())["horizon"].max() == 1
+    assert sorted(frame["horizon"].unique()) == [1, 2, 3]
+
+
+def test_llamacpp_counters_give_their_histogram_with_a_bound_of_the_cut_drafts():
+    reading = read_with_notes(LOGS / "llamacpp_prometheus_q8.json")
+    rows = reading.log.frame.filter(pl.col("run_id").str.ends_with("/0"))
+    assert rows.select("accept_len", "horizon", "count").rows() == [(0, 4, 412), (1, 4, 85), (2, 4, 7), (3, 4, 1)]
+    assert any("at most 19 of 505 rounds" in note for note in reading.notes)
+    assert any("2 of 3 sets repeat the numbers of another" in note for note in reading.notes)
+
+
+def test_dflash_without_its_warm_up_rows():
+    log = read_rounds(
+        LOGS / "dflash_v5_rounds.csv",
+        mapping={"accept_len": "acc_len-1", "prompt_id": "sample", "task": "dataset"},
+        constants={"horizon": 15},
+        where=["is_warmup=false"],
+    )
+    assert log.frame["task"].value_counts().sort("task").rows() == [("gsm8k", 742), ("math500", 611)]

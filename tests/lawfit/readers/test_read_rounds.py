@@ -17,7 +17,9 @@ def written(path, *rows):
 
 
 def test_the_formats_have_distinct_names():
-    assert [known.name for known in FORMATS] == ["own", "glance", "vllm", "proposals", "mapped"]
+    names = [known.name for known in FORMATS]
+    assert len(set(names)) == len(names) == 15
+    assert (names[0], names[-1]) == ("own", "mapped")
 
 
 def test_what_was_found_is_told(tmp_path):
@@ -42,7 +44,7 @@ def test_a_mapping_asks_for_the_mapped_format(tmp_path):
 
 
 def test_an_unknown_format_name_lists_the_known_ones(tmp_path):
-    with pytest.raises(LawfitError, match="no format 'excel', expected auto, own, glance, vllm, proposals, mapped"):
+    with pytest.raises(LawfitError, match="no format 'excel', expected auto, own, glance, .*, vllm, .*, mapped"):
         read_rounds(written(tmp_path / "a.jsonl", ROW), "excel")
 
 

@@ -43,7 +43,8 @@ def test_detailed_metrics_give_one_round_per_step_with_its_own_horizon(tmp_path)
         ("cmpl-1", "m", 1, 0, 3, 3, 1),
         ("cmpl-1", "m", 2, 1, 1, 1, 1),
     ]
-    assert reading.notes == (f"{tmp_path / 'r.json'}: read as vllm",)
+    limits = "no entropy and no prompt: only entropy-free laws can be fitted, and errors cluster by request"
+    assert reading.notes == (f"{tmp_path / 'r.json'}: read as vllm", f"{tmp_path / 'r.json'}: {limits}")
 
 
 def test_a_summary_gives_one_row_per_accepted_length_with_its_count(tmp_path):
