@@ -183,7 +183,7 @@ def _print(found: Check) -> None:
         print(sentence(part))
     unclear = [part.name for part in found.groups if part.verdict == "cannot tell"]
     if unclear:
-        print(f"too small to tell: {', '.join(unclear)}")
+        print(f"too small to tell (the interval reaches beyond the tolerance): {', '.join(unclear)}")
 
 
 def _cells(part: GroupCheck) -> list[str]:

@@ -103,7 +103,7 @@ def test_a_small_log_is_too_small_and_not_fine(law: Path, tmp_path: Path) -> Non
     result = invoke(law, logged(few, tmp_path), "--by", "task")
     assert result.exit_code == 0
     assert "0 broken, 0 hold, 3 too small to tell" in result.stdout
-    assert "too small to tell: all, task [red], task code" in result.stdout
+    assert "beyond the tolerance): all, task [red], task code" in result.stdout
     record = json.loads(invoke(law, tmp_path / "rounds.parquet", "--by", "task", "--json").stdout)
     assert "cannot tell from 1 prompts" in record["groups"][1]["sentence"]
     assert record["groups"][1]["observed_low"] is None
