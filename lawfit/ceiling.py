@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -28,7 +28,8 @@ class Ceiling:
         The same with the mean squares instead of the sums, 1 - (1 - eta^2) (n - 1) / (n - bins): unbiased where rounds
         are independent.
     interval
-        Of (eta_squared, epsilon_squared), by prompt; ``None`` where prompts are not known.
+        Of (eta_squared, epsilon_squared), by prompt, less the bias of its draws: prompts drawn twice look like
+        structure, so that they lie above the estimate. ``None`` where prompts are not known.
     """
 
     bins: int
@@ -84,8 +85,14 @@ def noise_ceiling(
     cells = np.arange(count) == curve.bin[:, None]
     sums = cluster_sums(np.hstack([cells, cells * a[:, None], (a**2)[:, None]]), cluster, rows.weight)
     estimate = shares(sums.sum(axis=0))
-    interval = bootstrap(sums, shares, resamples=resamples, seed=seed) if len(sums) > 1 else None
+    interval = _centred(bootstrap(sums, shares, resamples=resamples, seed=seed)) if len(sums) > 1 else None
     return Ceiling(count, float(estimate[0]), float(estimate[1]), interval)
+
+
+def _centred(interval: Interval) -> Interval:
+    """Shift an interval by the difference of its draws' mean and the estimate."""
+    bias = interval.draws.mean(axis=0) - interval.estimate
+    return replace(interval, low=interval.low - bias, high=interval.high - bias, draws=interval.draws - bias)
 
 
 def _ratio(part: float, whole: float) -> float:

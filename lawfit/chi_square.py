@@ -1,6 +1,11 @@
-"""The tail of the chi-square distribution."""
+"""Tails of test statistics, and how they are written."""
 
 from __future__ import annotations
+
+
+def in_words(p_value: float) -> str:
+    """Write a p-value: ``p 0.023``, or ``p < 0.0001`` where its digits mean nothing."""
+    return "p < 0.0001" if p_value < 1e-4 else f"p {p_value:.2g}"
 
 
 def tail(statistic: float, df: int) -> float:
@@ -8,3 +13,15 @@ def tail(statistic: float, df: int) -> float:
     from scipy.stats import chi2
 
     return float(chi2.sf(max(statistic, 0.0), df))
+
+
+def wald_tail(statistic: float, df: int, clusters: int) -> float:
+    """Tail of a Wald statistic whose covariance comes from so many clusters: Hotelling's, by the F distribution.
+
+    With few clusters per coefficient the chi-square would reject far too often. NaN unless clusters exceed ``df``.
+    """
+    from scipy.stats import f
+
+    if clusters <= df:
+        return float("nan")
+    return float(f.sf(statistic * (clusters - df) / ((clusters - 1) * df), df, clusters - df))

@@ -27,8 +27,8 @@ class OffsetTest:
     p_value
         Nominal chi-square tail: rounds of one prompt depend on each other, so that it is too small.
     wald, wald_p_value
-        Wald statistic of equal coefficients by the prompt-cluster covariance, and its chi-square tail; ``None``
-        where prompts are not known or fewer than df + 1. With few prompts for df it is too large.
+        Wald statistic of equal coefficients by the prompt-cluster covariance, and Hotelling's tail for so many
+        prompts; ``None`` where prompts are not known or fewer than df + 1.
     slopes
         (J,) b1 at each offset that has its own: how the law changes, which the statistic alone does not say.
     """

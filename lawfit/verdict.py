@@ -9,6 +9,7 @@ import numpy as np
 from lawfit.arrays import Floats
 from lawfit.association import spearman
 from lawfit.ceiling import noise_ceiling
+from lawfit.chi_square import in_words
 from lawfit.curve import Z95, entropy_curve, r_squared, round_r_squared
 from lawfit.errors import LawfitError, NotIdentified
 from lawfit.laws.affine import AffineLogit
@@ -78,12 +79,12 @@ def paper_verdict(observations: Observations) -> Verdict:
             Check(
                 "negative rank correlation",
                 bool(rank.statistic < 0.0 and rank.pvalue < 0.05),
-                f"Spearman {rank.statistic:.4f}, p {rank.pvalue:.2g} over rounds, asked: below 0 with p < .05",
+                f"Spearman {rank.statistic:.4f}, {in_words(float(rank.pvalue))} over rounds; asked: below 0, p < .05",
             ),
             Check(
                 "curve or ceiling",
                 bool(curve_r2 >= 0.5 or share >= 0.5),
-                f"curve R² {curve_r2:.4f}, asked: .5; or {share:.3f} of the ceiling, asked: half",
+                f"{_shown(curve_r2, 'curve R²')}, asked: .5; or {_shown(share, 'share of the ceiling')}, asked: half",
             ),
             Check(
                 "not degenerate",
@@ -149,7 +150,9 @@ def _offsets(rows: Observations) -> Check:
     slopes = f"b1 goes from {test.slopes[0]:.3f} at offset 1 to {test.slopes[-1]:.3f} at {len(test.slopes)}"
     if test.wald is None or test.wald_p_value is None:
         return Check(name, None, f"{slopes}; too few prompts for a test")
-    return Check(name, test.wald_p_value >= 0.05, f"{slopes}; p {test.wald_p_value:.2g} by prompt, asked: at least .05")
+    return Check(
+        name, test.wald_p_value >= 0.05, f"{slopes}; {in_words(test.wald_p_value)} by prompt, asked: at least .05"
+    )
 
 
 def _public_curve_r2(law: AffineLogit, rows: Observations) -> float:
@@ -160,6 +163,10 @@ def _public_curve_r2(law: AffineLogit, rows: Observations) -> float:
         return float("nan")
     fitted = curve.expected(lambda cap: law.mean(curve.entropy, cap, form="capped"))[kept]
     return r_squared(curve.accept_len[kept], fitted, np.ones_like(fitted))
+
+
+def _shown(value: float, name: str) -> str:
+    return f"{name} {value:.4f}" if value == value else f"{name} undefined with so few rounds"
 
 
 def _nats(rows: Observations) -> Floats:

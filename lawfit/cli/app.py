@@ -12,7 +12,7 @@ from typing import NoReturn
 
 import typer
 
-from lawfit.cli import calibrate, check, compress, convert, fit
+from lawfit.cli import calibrate, check, compress, convert, fit, report
 from lawfit.cli.console import note
 from lawfit.errors import LawfitError
 
@@ -35,6 +35,7 @@ def build() -> typer.Typer:
     fit.register(app)
     check.register(app)
     calibrate.register(app)
+    report.register(app)
     for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
         entry.load()(app)
     return app

@@ -17,6 +17,11 @@ from lawfit.logistic import LogisticFit, fit_logistic
 from lawfit.observations import Observations
 from lawfit.survival import MeanForm, expit
 
+# A fit with what each round (n, 2) adds to the error of its coefficients.
+Piece = tuple[LogisticFit, Floats]
+# Rounds that must go on, and that must miss, at an offset with coefficients of its own.
+_FEWEST = 10
+
 
 @dataclass(frozen=True)
 class AffineByOffset(Law):
@@ -70,18 +75,20 @@ class AffineByOffset(Law):
     def _by_likelihood(cls, observations: Observations) -> Estimate:
         """One logistic regression at each offset, on the rounds at risk there: the likelihood is their product."""
         deepest = int(observations.trials.max(initial=0))
-        found, notes = [], []
-        for offset in range(1, deepest + 1):
-            try:
-                found.append(_between(observations, offset, offset))
-            except NotIdentified as error:
-                if not found:
-                    raise
-                found[-1] = _between(observations, offset - 1, deepest)
-                notes.append(f"offsets {offset - 1} to {deepest} are pooled: at offset {offset}, {error}")
-                break
-        if not found:
+        if not deepest:
             raise NotIdentified(f"{observations.source}: no round saw an offset")
+        found = [_between(observations, 1, 1)]
+        notes: tuple[str, ...] = ()
+        for offset in range(2, deepest + 1):
+            reason = _sparse(observations, offset)
+            try:
+                found += [] if reason else [_between(observations, offset, offset)]
+            except NotIdentified as error:
+                reason = str(error)
+            if reason:
+                found, first = _pooled(observations, found, offset, deepest)
+                notes = (f"offsets {first} to {deepest} are pooled: at offset {offset}, {reason}",)
+                break
         fits = [fit for fit, _ in found]
         b0, b1 = (tuple(sign * float(fit.coef[k]) for fit in fits) for k, sign in ((0, 1.0), (1, -1.0)))
         flip = np.tile([1.0, -1.0], len(fits))
@@ -90,14 +97,33 @@ class AffineByOffset(Law):
         trials = float(observations.weight @ observations.trials)
         robust = cluster_covariance(influence.T, np.eye(len(flip)), observations.cluster, trials)
         law = cls(b0, b1, observations.longest)
-        return Estimate(law, _names(len(fits)), plain, robust, "converged at every offset", tuple(notes))
+        return Estimate(law, _names(len(fits)), plain, robust, "converged at every offset", notes)
 
     @classmethod
     def _by_least_squares(cls, observations: Observations, method: LeastSquares, form: MeanForm) -> Estimate:
         raise NotIdentified(f"{observations.source}: means do not determine a law per offset; use method mle")
 
 
-def _between(observations: Observations, first: int, last: int) -> tuple[LogisticFit, Floats]:
+def _sparse(observations: Observations, offset: int) -> str:
+    """Say how many rounds went on and missed at an offset, if too few for two coefficients; else nothing."""
+    weight = observations.weight
+    went_on = float(weight @ (observations.accept_len >= offset))
+    missed = float(weight @ (observations.missed & (observations.accept_len == offset - 1)))
+    return f"{went_on:.0f} rounds went on and {missed:.0f} missed" if min(went_on, missed) < _FEWEST else ""
+
+
+def _pooled(observations: Observations, found: list[Piece], offset: int, deepest: int) -> tuple[list[Piece], int]:
+    """Give offsets from ``offset`` on one pair of coefficients, with those of the offset before if need be."""
+    misses = float(observations.weight @ (observations.missed & (observations.accept_len >= offset - 1)))
+    if misses >= _FEWEST:
+        try:
+            return [*found, _between(observations, offset, deepest)], offset
+        except NotIdentified:
+            pass  # a part that is identified makes the whole so: with the offset before it is
+    return [*found[:-1], _between(observations, offset - 1, deepest)], offset - 1
+
+
+def _between(observations: Observations, first: int, last: int) -> Piece:
     """Fit the matches at offsets first..last, with what each round (n, 2) adds to the error of the coefficients."""
     entropy = observations.entropy
     if entropy is None:

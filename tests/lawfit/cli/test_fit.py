@@ -9,7 +9,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from lawfit import AffineLogit, FitError, Law, LogFormatError, NotIdentified, RoundLog
+from lawfit import LAWS, AffineLogit, FitError, Law, LogFormatError, NotIdentified, RoundLog
 from lawfit.cli import fit
 from lawfit.readers import own
 
@@ -47,7 +47,7 @@ def test_json_holds_the_fit(rounds: Path) -> None:
 
 def test_every_law_and_group_has_its_entry(rounds: Path) -> None:
     fits = json.loads(invoke(rounds, "--json", "--law", "all", "--by", "task").stdout)["fits"]
-    names = [(group, law) for group in ("../x", "[red]") for law in ("affine", "isotonic", "geometric", "hazard")]
+    names = [(group, law) for group in ("../x", "[red]") for law in LAWS]
     assert [(entry["group"], entry["law"]) for entry in fits] == names
     assert sum(entry["n"] for entry in fits if entry["law"] == "affine") == 900
 
@@ -91,7 +91,7 @@ def test_output_stays_in_its_folder_whatever_the_group(rounds: Path, tmp_path: P
     assert len(folders) == 2
     for folder in folders:
         names = {path.name for path in folder.iterdir()}
-        laws = {"affine.json", "isotonic.json", "geometric.json", "hazard.json"}
+        laws = {f"{name}.json" for name in LAWS}
         assert names == {*laws, "curve.png", "survival.png"}
         assert (folder / "curve.png").read_bytes().startswith(b"\x89PNG")
         for law in laws:
@@ -102,7 +102,7 @@ def test_a_log_without_entropy_has_no_curve(tmp_path: Path) -> None:
     path, out = tmp_path / "rounds.parquet", tmp_path / "out"
     own.write(RoundLog.from_frame(pl.DataFrame({"accept_len": [0, 1, 4], "horizon": [4] * 3})), path)
     invoke(path, "--law", "all", "-o", out)
-    assert {file.name for file in out.iterdir()} == {"geometric.json", "hazard.json", "survival.png"}
+    assert {file.name for file in out.iterdir()} == {"geometric.json", "hazard.json", "two-state.json", "survival.png"}
 
 
 def test_safe_names_are_unlike_for_unlike_groups() -> None:
