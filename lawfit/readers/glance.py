@@ -75,8 +75,9 @@ def read(path: Path, given: Given) -> Sheet:
         root_entropy="entropy",
     )
     cut = int(rows.select(beyond.sum()).item())
-    notes = (f"{path}: {cut} extended rounds accepted beyond the horizon {horizon} and are cut to it",) if cut else ()
-    return Sheet(frame, table.place, notes)
+    notes = [f"{path}: {cut} extended rounds accepted beyond the horizon {horizon} and are cut to it"] if cut else []
+    notes.append(f"{path}: horizon {horizon} as given, or the budget where that is less; no times, no draft signals")
+    return Sheet(frame, table.place, tuple(notes))
 
 
 def _typed_rows(table: Table) -> pl.DataFrame:

@@ -12,7 +12,7 @@ from lawfit.readers.lines import decoded
 from lawfit.readers.table import SEPARATORS, first_records
 
 _RECORDS = 20
-_CHARACTERS = 1_000_000
+_CHARACTERS = 16_000_000
 
 
 @dataclass(frozen=True)

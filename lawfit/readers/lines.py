@@ -18,15 +18,22 @@ T = TypeVar("T")
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _SHOWN = 160  # characters of a line in a message
+_BEFORE, _AFTER = 1_000, 4_000  # characters around the mark that are parsed
+# What engines print ends with a share, a bracket or a unit, also within the JSON of a logger.
+_WHOLE = re.compile(r"(?:%|\)|ms)[\"},\s]*$")
 
 
 @dataclass(frozen=True)
 class Line:
-    """One line of a log, without its end and its colours; ``number`` is 1-based."""
+    """One line of a log, without its end and its colours; ``number`` is 1-based.
+
+    ``cut`` says that the log breaks off in it.
+    """
 
     text: str
     number: int
     path: Path
+    cut: bool = False
 
     @property
     def where(self) -> str:
@@ -86,7 +93,7 @@ def find_lines(path: Path, mark: re.Pattern[str], parse: Callable[[Line], T]) ->
     LogFormatError
         A marked line that is not the last cannot be read, or none is left.
     """
-    marked, total, last = _marked(path, mark)
+    marked, total = _marked(path, mark)
     if not marked:
         raise LogFormatError(f"{path}: no line with {mark.pattern!r}")
     items, numbers, notes = [], [], []
@@ -94,7 +101,7 @@ def find_lines(path: Path, mark: re.Pattern[str], parse: Callable[[Line], T]) ->
         try:
             items.append(parse(line))
         except LogFormatError as error:
-            if line.number != last or len(marked) == 1:
+            if not line.cut or len(marked) == 1:
                 raise
             notes.append(f"{line.where}: the last line is cut short and left out ({error})")
             continue
@@ -103,8 +110,14 @@ def find_lines(path: Path, mark: re.Pattern[str], parse: Callable[[Line], T]) ->
     return Found(tuple(items), tuple(numbers), (told, *notes))
 
 
-def _marked(path: Path, mark: re.Pattern[str]) -> tuple[list[Line], int, int]:
-    """List the lines with ``mark``; count the lines with content; number the last, 0 where it ends with a newline."""
+def _marked(path: Path, mark: re.Pattern[str]) -> tuple[list[Line], int]:
+    """List the lines with ``mark``, and count the lines with content."""
     lines = decoded(path).split("\n")
-    marked = [Line(text.rstrip("\r"), n, path) for n, text in enumerate(lines, 1) if mark.search(text)]
-    return marked, sum(1 for text in lines if text.strip()), len(lines) if lines[-1].strip() else 0
+    found: list[Line] = []
+    for number, text in enumerate(lines, 1):
+        match = mark.search(text)
+        if match is not None:
+            part = text[max(0, match.start() - _BEFORE) : match.start() + _AFTER].rstrip("\r")
+            cut = number == len(lines) and _WHOLE.search(text[-40:]) is None
+            found.append(Line(part, number, path, cut))
+    return found, sum(1 for text in lines if text.strip())

@@ -25,14 +25,16 @@ from lawfit.readers.windows import Print, Window, make_window, window_sheet
 
 _NUMBER = r"\d{1,9}(?:\.\d{1,12})?"
 _RATES = rf"\(\s*({_NUMBER}(?:,\s*{_NUMBER})*)\s*\)"
-_SUMS = re.compile(r"draft acceptance(?: rate)?\s*=.*\(\s*(\d{1,15})\s+accepted\s*/\s*(\d{1,15})\s+generated\s*\)")
+_SUMS = re.compile(
+    r"draft acceptance(?: rate)?\s*=[^(\n]{0,40}\(\s*(\d{1,15})\s+accepted\s*/\s*(\d{1,15})\s+generated\s*\)"
+)
 _MEAN = re.compile(rf"mean (?:acceptance length|len)\s*=\s*({_NUMBER})")
 _PER_POSITION = re.compile(rf"acceptance rate per position\s*=\s*{_RATES}")
 _TASK = re.compile(r"id\s+(\d+)\s*\|\s*task\s+(-?\d+)\s*\|")
-_STATISTICS = re.compile(r"statistics\s+\S+:.*#acc rate/pos\s*=")
+_STATISTICS = re.compile(r"statistics\s+\S{1,60}:.{0,400}#acc rate/pos\s*=")
 _TOTALS = re.compile(
-    r"statistics\s+(?P<drafter>\S+):.*#calls\(b,g,a\)\s*=\s*\d+\s+\d+\s+(?P<drafts>\d{1,15}),.*#gen tokens\s*=\s*"
-    rf"(?P<drafted>\d{{1,15}}),\s*#acc tokens\s*=\s*(?P<accepted>\d{{1,15}}),.*#acc rate/pos\s*=\s*{_RATES}"
+    r"statistics\s+(?P<drafter>\S{1,60}):.{0,40}#calls\(b,g,a\)\s*=\s*\d+\s+\d+\s+(?P<drafts>\d{1,15}),.{0,200}#gen tokens\s*=\s*"
+    rf"(?P<drafted>\d{{1,15}}),\s*#acc tokens\s*=\s*(?P<accepted>\d{{1,15}}),.{{0,200}}#acc rate/pos\s*=\s*{_RATES}"
 )
 _MARK = re.compile(r"draft acceptance(?: rate)?\s*=")
 _EXAMPLE = re.compile(r"\bn_(?:drafted|accept)\s*=\s*(\d{1,15})")

@@ -15,7 +15,7 @@ from lawfit.readers.glimpse import Glimpse
 from lawfit.readers.lines import Line, find_lines
 from lawfit.readers.sheet import Sheet
 
-_MARK = re.compile(r"Decode batch[.,]? .*#running-req")
+_MARK = re.compile(r"Decode batch[.,]? .{0,40}#running-req")
 _LENGTH = re.compile(r"accept len: (\d{1,9}(?:\.\d{1,9})?)")
 _CURE = (
     "convert the responses instead: meta_info of /generate has spec_correct_drafts_histogram, and the OpenAI API has "

@@ -111,3 +111,14 @@ def test_v0_is_refused_with_its_reason_and_its_numbers(write, samples):
 def test_a_wrong_horizon_is_refused(write):
     with pytest.raises(LogFormatError, match="--set horizon=4, but the file holds 5"):
         read_rounds(write(LINE), constants={"horizon": 4})
+
+
+def test_a_whole_last_line_that_contradicts_itself_is_an_error_with_or_without_its_newline(write):
+    wrong = LINE.replace("Accepted: 51 ", "Accepted: 61 ")
+    for end in ("", "\n"):
+        with pytest.raises(LogFormatError, match=r"do not fit 61 accepted .*log\.txt:2\)"):
+            read_rounds(write(f"{LINE}\n{wrong}{end}"))
+
+
+def test_a_very_long_line_is_read_around_its_mark(write):
+    assert counts(read_rounds(write("x" * 2_000_000 + f" {LINE} " + "draft acceptance = (" * 100_000))) == COUNTS
