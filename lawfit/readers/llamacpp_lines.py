@@ -33,8 +33,9 @@ _PER_POSITION = re.compile(rf"acceptance rate per position\s*=\s*{_RATES}")
 _TASK = re.compile(r"id\s+(\d+)\s*\|\s*task\s+(-?\d+)\s*\|")
 _STATISTICS = re.compile(r"statistics\s+\S{1,60}:.{0,400}#acc rate/pos\s*=")
 _TOTALS = re.compile(
-    r"statistics\s+(?P<drafter>\S{1,60}):.{0,40}#calls\(b,g,a\)\s*=\s*\d+\s+\d+\s+(?P<drafts>\d{1,15}),.{0,200}#gen tokens\s*=\s*"
-    rf"(?P<drafted>\d{{1,15}}),\s*#acc tokens\s*=\s*(?P<accepted>\d{{1,15}}),.{{0,200}}#acc rate/pos\s*=\s*{_RATES}"
+    r"statistics\s+(?P<drafter>\S{1,60}):.{0,40}#calls\(b,g,a\)\s*=\s*\d+\s+\d+\s+(?P<drafts>\d{1,15}),"
+    r".{0,200}#gen tokens\s*=\s*(?P<drafted>\d{1,15}),\s*#acc tokens\s*=\s*(?P<accepted>\d{1,15}),"
+    rf".{{0,200}}#acc rate/pos\s*=\s*{_RATES}"
 )
 _MARK = re.compile(r"draft acceptance(?: rate)?\s*=")
 _EXAMPLE = re.compile(r"\bn_(?:drafted|accept)\s*=\s*(\d{1,15})")
