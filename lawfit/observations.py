@@ -11,6 +11,7 @@ import polars as pl
 
 from lawfit.arrays import Flags, Floats, Ints
 from lawfit.errors import FitError, NotIdentified
+from lawfit.keys import PROMPT, SEQUENCE
 from lawfit.log import RoundLog
 
 LastRound = Literal["drop", "censor", "keep"]
@@ -34,6 +35,8 @@ class Observations:
         (n,) nats, NaN where a row has none; ``None`` where no row has one.
     cluster
         (n,) number of the prompt (else request) of each row; ``None`` where some row names neither.
+    row
+        (n,) place of each row in the log, to look up other columns; ``None`` where there is no log.
     source, digest
         Where the rows came from, and the digest of that log.
     last_round, signal
@@ -50,6 +53,7 @@ class Observations:
     weight: Floats
     entropy: Floats | None = None
     cluster: Ints | None = None
+    row: Ints | None = None
     source: str = "frame"
     digest: str = ""
     last_round: LastRound = "keep"
@@ -96,6 +100,7 @@ class Observations:
             weight=self.weight[rows],
             entropy=None if self.entropy is None else self.entropy[rows],
             cluster=None if self.cluster is None else self.cluster[rows],
+            row=None if self.row is None else self.row[rows],
         )
 
     def with_entropy(self) -> Observations:
@@ -195,6 +200,7 @@ def observe(
         weight=frame["count"].cast(pl.Float64).to_numpy(),
         entropy=None if entropy.null_count() == len(entropy) else entropy.fill_null(np.nan).to_numpy(),
         cluster=_clusters(frame),
+        row=frame["_row"].to_numpy(),
         source=log.source,
         digest=log.digest,
         last_round=last_round,
@@ -205,7 +211,9 @@ def observe(
 
 def _select(log: RoundLog, last_round: LastRound, outcome: Outcome) -> tuple[pl.DataFrame, tuple[str, ...]]:
     """Keep the rounds that say something of acceptance, with their outcome; tell what was left out."""
-    frame = log.frame.with_columns(pl.col("truncated").fill_null(False).alias("_cut"))
+    frame = log.frame.with_columns(
+        pl.col("truncated").fill_null(False).alias("_cut"), pl.int_range(pl.len()).alias("_row")
+    )
     if last_round != "keep":
         last = _is_last(log)
         frame = frame.filter(~last) if last_round == "drop" else frame.with_columns(pl.col("_cut") | last)
@@ -247,10 +255,7 @@ def _is_last(log: RoundLog) -> pl.Series:
     frame = log.frame
     if (frame["count"] > 1).any():
         raise NotIdentified(f"{log.source}: rows with count > 1 hold no last rounds; use last_round keep")
-    run = pl.col("run_id").fill_null("")
-    request = pl.concat_str([pl.lit("request"), run, pl.col("request_id")], separator="\x1f")
-    prompt = pl.concat_str([pl.lit("prompt"), run, pl.col("prompt_id")], separator="\x1f")
-    keyed = frame.select(pl.coalesce(request, prompt).alias("key"), "round").with_row_index("row")
+    keyed = frame.select(SEQUENCE.alias("key"), "round").with_row_index("row")
     nameless = keyed["key"].null_count()
     if nameless:
         raise NotIdentified(
@@ -269,10 +274,7 @@ def _is_last(log: RoundLog) -> pl.Series:
 
 def _clusters(frame: pl.DataFrame) -> Ints | None:
     """Give each row the number of its prompt, else of its request."""
-    run = pl.col("run_id").fill_null("")
-    prompt = pl.concat_str([pl.lit("prompt"), pl.col("prompt_id")], separator="\x1f")
-    request = pl.concat_str([pl.lit("request"), run, pl.col("request_id")], separator="\x1f")
-    key = frame.select(pl.coalesce(prompt, request).alias("key"))["key"]
+    key = frame.select(PROMPT.alias("key"))["key"]
     if key.null_count():
         return None
     return key.rank("dense").cast(pl.Int64).to_numpy() - 1

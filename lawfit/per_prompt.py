@@ -5,13 +5,9 @@ from __future__ import annotations
 import polars as pl
 
 from lawfit.errors import NotIdentified
+from lawfit.keys import PROMPT
 from lawfit.log import RoundLog
 
-# The prompt of a row, else its request; null where it names neither.
-PROMPT = pl.coalesce(
-    pl.col("prompt_id"),
-    pl.concat_str([pl.lit("request"), pl.col("run_id").fill_null(""), pl.col("request_id")], separator="\x1f"),
-)
 # A round emits its accepted tokens and the bonus; one that the end of its request cut emits no bonus.
 _CUT = pl.col("truncated").fill_null(False).cast(pl.Int64)
 SUMS: dict[str, pl.Expr] = {

@@ -14,10 +14,11 @@ from lawfit.arrays import Floats
 from lawfit.bootstrap import bootstrap
 from lawfit.effect import Effect, effects
 from lawfit.errors import FitError, NotIdentified
+from lawfit.keys import PROMPT
 from lawfit.log import RoundLog
 from lawfit.logistic import fit_logistic
 from lawfit.observations import observe
-from lawfit.per_prompt import PROMPT, prompt_sums
+from lawfit.per_prompt import prompt_sums
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike
 from lawfit.arrays import Floats, Ints
 from lawfit.cluster import cluster_covariance
 from lawfit.errors import FitError, NotIdentified
+from lawfit.keys import PROMPT
 from lawfit.log import RoundLog
-from lawfit.per_prompt import PROMPT
 
 
 @dataclass(frozen=True, eq=False)

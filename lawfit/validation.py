@@ -12,6 +12,7 @@ from lawfit.arrays import Flags, Floats, Ints
 from lawfit.bootstrap import Interval, bootstrap, cluster_sums
 from lawfit.curve import entropy_curve, r_squared
 from lawfit.errors import FitError, NotIdentified
+from lawfit.folds import prompt_folds
 from lawfit.laws.base import Law
 from lawfit.laws.details import Method
 from lawfit.observations import Observations
@@ -89,13 +90,10 @@ def cross_validate(
     FitError
         No candidate, or fewer than two folds.
     """
-    if not candidates or folds < 2:
-        raise FitError(f"{len(candidates)} candidates and {folds} folds, expected at least 1 and 2")
+    if not candidates:
+        raise FitError("no candidate was given, expected at least one law")
     rows = observations.with_entropy() if any(c.law.needs_entropy for c in candidates) else observations
-    cluster = rows.cluster
-    if cluster is None or (rows.clusters or 0) < folds:
-        raise NotIdentified(f"{rows.source}: {rows.clusters or 'unknown'} prompts, {folds} folds need as many at least")
-    fold = prompt_folds(cluster, folds, seed)
+    fold = prompt_folds(rows.cluster, folds, seed)
     scores, predictions = np.empty((len(candidates), len(rows))), np.empty((len(candidates), len(rows)))
     for k in range(folds):
         held = fold == k
@@ -103,15 +101,7 @@ def cross_validate(
         for c, candidate in enumerate(candidates):
             law = candidate.law.fit(train, method=candidate.method, mean=candidate.mean)
             scores[c, held], predictions[c, held] = _score(law, test, candidate.mean)
-    return _summary(candidates, rows, cluster, scores, predictions, folds, resamples, seed)
-
-
-def prompt_folds(cluster: Ints, folds: int, seed: int = 0) -> Ints:
-    """Assign whole prompts to folds at random, about equally many to each; (n,) numbers from 0."""
-    present = np.flatnonzero(np.bincount(cluster))
-    number = np.full(int(cluster.max()) + 1, -1)
-    number[np.random.default_rng(seed).permutation(present)] = np.arange(len(present)) % folds
-    return number[cluster]
+    return _summary(candidates, rows, scores, predictions, folds, resamples, seed)
 
 
 def _score(law: Law, test: Observations, form: MeanForm) -> tuple[Floats, Floats]:
@@ -130,7 +120,6 @@ def _score(law: Law, test: Observations, form: MeanForm) -> tuple[Floats, Floats
 def _summary(
     candidates: Sequence[Candidate],
     rows: Observations,
-    cluster: Ints,
     scores: Floats,
     predictions: Floats,
     folds: int,
@@ -140,7 +129,7 @@ def _summary(
     count = len(candidates)
     ruled_out: Flags = np.logical_not(np.isfinite(scores).all(axis=1))
     columns = np.concatenate([np.ones((1, len(rows))), np.where(ruled_out[:, None], 0.0, scores)]).T
-    sums = cluster_sums(columns, cluster, rows.weight)
+    sums = cluster_sums(columns, _prompts(rows), rows.weight)
 
     def per_round(totals: Floats) -> Floats:
         return np.asarray(totals[..., 1:] / totals[..., :1])
@@ -164,6 +153,12 @@ def _summary(
         curve_r2=tuple(curve_r2),
         folds=folds,
     )
+
+
+def _prompts(rows: Observations) -> Ints:
+    if rows.cluster is None:
+        raise NotIdentified(f"{rows.source}: prompts are not named")
+    return rows.cluster
 
 
 def _without(scores: Interval, ruled_out: Flags) -> Interval:

@@ -10,11 +10,11 @@ import numpy as np
 
 from lawfit.arrays import Floats
 from lawfit.calibration.coherence import coherent
-from lawfit.calibration.folds import prompt_folds
 from lawfit.calibration.hazard import LogisticHazard
 from lawfit.calibration.isotonic import IsotonicHazard
 from lawfit.calibration.nodes import NodeTable
 from lawfit.calibration.shrinkage import Levels
+from lawfit.folds import prompt_folds
 from lawfit.observations import require
 from lawfit.survival import expit
 

@@ -10,6 +10,7 @@ from typing import Any, get_args, get_type_hints
 from lawfit.calibration.calibration import HAZARDS, Calibration
 from lawfit.calibration.shrinkage import Levels
 from lawfit.errors import LawfitError
+from lawfit.json_object import read_object, require_keys
 from lawfit.laws.details import typed
 
 FORMAT, VERSION = "lawfit.calibration", 1
@@ -35,14 +36,14 @@ def encode(calibration: Calibration) -> str:
 
 def decode(text: str, source: str) -> Calibration:
     """Read a calibration."""
-    record = _object(text, source)
+    record = read_object(text, source)
     if record.get("format") != FORMAT:
         raise LawfitError(f"{source}: format is {record.get('format')!r}, expected {FORMAT!r}")
     if type(record.get("version")) is not int or record["version"] != VERSION:
         raise LawfitError(
             f"{source}: calibration version {record.get('version')!r}, this lawfit reads version {VERSION}"
         )
-    _require_keys(record, KEYS, source)
+    require_keys(record, KEYS, source)
     method = record["method"]
     kind = HAZARDS.get(method) if isinstance(method, str) else None
     if kind is None:
@@ -59,28 +60,12 @@ def decode(text: str, source: str) -> Calibration:
         raise LawfitError(f"{source}: holds a number too large for a float") from error
 
 
-def _object(text: str, source: str) -> dict[str, Any]:
-    if len(text) > LIMIT:
-        raise LawfitError(f"{source}: {len(text)} characters, expected a calibration of at most {LIMIT}")
-
-    def refuse(constant: str) -> None:
-        raise LawfitError(f"{source}: holds {constant}, expected finite numbers")
-
-    try:
-        record = json.loads(text, parse_constant=refuse)
-    except (ValueError, RecursionError) as error:
-        raise LawfitError(f"{source}: not JSON ({error})") from error
-    if not isinstance(record, dict):
-        raise LawfitError(f"{source}: {type(record).__name__}, expected a JSON object")
-    return record
-
-
 def _build(kind: type, values: Any, where: str) -> Any:
     """Build a dataclass from JSON values: every field present, known, of its type, and accepted by the class."""
     if not isinstance(values, dict):
         raise LawfitError(f"{where} is {str(values)[:80]!r}, expected an object")
     hints = {field.name: get_type_hints(kind)[field.name] for field in fields(kind)}
-    _require_keys(values, set(hints), where)
+    require_keys(values, set(hints), where)
     arguments = {name: _value(values[name], hint, f"{where}: {name}") for name, hint in hints.items()}
     try:
         return kind(**arguments)
@@ -99,9 +84,3 @@ def _value(value: Any, hint: Any, where: str) -> Any:
 
 def _optional(hint: Any) -> bool:
     return isinstance(hint, UnionType) and type(None) in get_args(hint)
-
-
-def _require_keys(record: dict[str, Any], keys: set[str], where: str) -> None:
-    odd = sorted(set(record) ^ keys)
-    if odd:
-        raise LawfitError(f"{where}: absent or unknown fields: {', '.join(odd)[:200]}")

@@ -10,9 +10,9 @@ import numpy as np
 
 from lawfit.arrays import Flags, Floats
 from lawfit.calibration.features import FEATURES, columns, usable
-from lawfit.calibration.folds import prompt_folds
 from lawfit.calibration.nodes import NodeTable
 from lawfit.errors import FitError, NotIdentified
+from lawfit.folds import prompt_folds
 from lawfit.logistic import fit_logistic
 from lawfit.survival import expit
 

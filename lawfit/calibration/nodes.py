@@ -9,6 +9,7 @@ import polars as pl
 
 from lawfit.arrays import Flags, Floats, Ints
 from lawfit.errors import LogFormatError, NotIdentified
+from lawfit.keys import PROMPT, REQUEST
 from lawfit.log import RoundLog
 from lawfit.trace import CANDIDATES, Trace
 
@@ -177,11 +178,10 @@ def spine_nodes(log: RoundLog) -> NodeTable:
 
 def _of_rounds(frame: pl.DataFrame) -> pl.DataFrame:
     """Add what nodes take from their round: its row, names, weight, and whether the end of its request cut it."""
-    request = pl.concat_str([pl.col("run_id").fill_null(""), pl.col("request_id")], separator="\x1f")
     return frame.with_columns(
         pl.int_range(pl.len()).alias("round_row"),
-        pl.coalesce("prompt_id", request).alias("prompt"),
-        request.alias("request"),
+        PROMPT.alias("prompt"),
+        REQUEST.alias("request"),
         pl.col("count").alias("weight"),
         pl.col("truncated").fill_null(False).alias("cut"),
     )

@@ -74,7 +74,7 @@ def group(
         No round is left.
     """
     observations = observe(log, last_round=last_round, signal=signal)
-    frame = log.frame[_kept_rows(log, last_round)]
+    frame = log.frame[[] if observations.row is None else observations.row]
     if needs_entropy:
         known = observations.with_entropy()
         if observations.entropy is not None and len(known) < len(observations):
@@ -92,13 +92,6 @@ def group(
         else:
             groups += [Group(key, value, (labels == value).to_numpy()) for value in sorted(values, key=_natural)]
     return Grouping(observations, tuple(groups), (*observations.notes, *notes))
-
-
-def _kept_rows(log: RoundLog, last_round: LastRound) -> list[int]:
-    """Name the rows of ``log`` that `observe` keeps, in its order: their numbers travel as an entropy does."""
-    numbered = log.frame.with_columns(pl.int_range(pl.len()).cast(pl.Float64).alias("root_entropy"))
-    rows = observe(RoundLog(numbered, log.source), last_round=last_round, signal="root_entropy").entropy
-    return [] if rows is None else rows.astype(np.int64).tolist()
 
 
 def _labels(frame: pl.DataFrame, key: str, bins: int) -> pl.Series:

@@ -133,7 +133,10 @@ def typed(value: Any, hint: Any, where: str) -> Any:
     if hint is float and value is None:
         return math.nan
     if hint is float and isinstance(value, (int, float)) and not isinstance(value, bool):
-        return float(value)
+        try:
+            return float(value)
+        except OverflowError as error:
+            raise LawfitError(f"{where} is a number of {len(str(value))} digits, too large for a float") from error
     if hint in (int, str) and type(value) is hint:
         return value
     raise LawfitError(f"{where} is {value!r}, expected {getattr(hint, '__name__', hint)}")

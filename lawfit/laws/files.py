@@ -7,6 +7,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
 from lawfit.errors import LawfitError
+from lawfit.json_object import read_object, require_keys
 from lawfit.laws.details import FitDetails, typed
 
 if TYPE_CHECKING:
@@ -30,12 +31,12 @@ def decode(text: str, kind: type[L], source: str) -> L:
     """Read a law that must be a ``kind``."""
     from lawfit.laws import LAWS
 
-    record = _object(text, source)
+    record = read_object(text, source)
     if record.get("format") != FORMAT:
         raise LawfitError(f"{source}: format is {record.get('format')!r}, expected {FORMAT!r}")
     if type(record.get("version")) is not int or record["version"] != VERSION:
         raise LawfitError(f"{source}: law version {record.get('version')!r}, this lawfit reads version {VERSION}")
-    _require_keys(record, KEYS, source)
+    require_keys(record, KEYS, source)
     name = record["law"]
     law = LAWS.get(name) if isinstance(name, str) else None
     if law is None:
@@ -50,30 +51,11 @@ def decode(text: str, kind: type[L], source: str) -> L:
         raise LawfitError(f"{source}: {error}") from error
 
 
-def _object(text: str, source: str) -> dict[str, Any]:
-    def refuse(constant: str) -> None:
-        raise LawfitError(f"{source}: holds {constant}, expected finite numbers")
-
-    try:
-        record = json.loads(text, parse_constant=refuse)
-    except (ValueError, RecursionError) as error:
-        raise LawfitError(f"{source}: not JSON ({error})") from error
-    if not isinstance(record, dict):
-        raise LawfitError(f"{source}: {type(record).__name__}, expected a JSON object")
-    return record
-
-
 def _values(law: type[Law], values: Any, source: str) -> dict[str, Any]:
     """Check the constructor's arguments: present, known and of their types."""
     if not isinstance(values, dict):
         raise LawfitError(f"{source}: values is {values!r}, expected an object")
     hints = get_type_hints(law)
     names = {field.name for field in fields(law) if field.name != "fitted"}
-    _require_keys(values, names, source)
+    require_keys(values, names, source)
     return {name: typed(values[name], hints[name], f"{source}: {name}") for name in names}
-
-
-def _require_keys(record: dict[str, Any], keys: set[str], source: str) -> None:
-    odd = sorted(set(record) ^ keys)
-    if odd:
-        raise LawfitError(f"{source}: absent or unknown fields: {', '.join(odd)}")

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from lawfit.arrays import Floats
+from lawfit.arrays import Floats, Ints
 from lawfit.cluster import cluster_covariance
 from lawfit.errors import FitError, NotIdentified
 from lawfit.laws.base import Estimate, Law, require_hazards
@@ -73,20 +73,32 @@ class FreeHazard(Law):
 
 def _covariances(observations: Observations, table: RiskTable) -> tuple[Floats, Floats | None]:
     """Give the inverse information and the cluster covariance (L, L); NaN at hazards of 0 or 1."""
-    hazard, offsets = table.hazard, table.offset[None, :]
-    seen = observations.trials[:, None] >= offsets
-    matched = observations.accept_len[:, None] >= offsets
-    scores = observations.weight[:, None] * np.where(seen, matched - hazard, 0.0)
-    rows = observations.trials > 0
-    cluster = None if observations.cluster is None else observations.cluster[rows]
-    trials = float(table.at_risk.sum())
-    robust = cluster_covariance(scores[rows].T, np.diag(1.0 / table.at_risk), cluster, trials)
+    hazard, robust = table.hazard, None
+    if observations.cluster is not None:
+        at_risk, matches = _by_cluster(observations, len(hazard))
+        sums = matches - hazard * at_risk
+        trials = float(table.at_risk.sum())
+        robust = cluster_covariance(sums.T, np.diag(1.0 / table.at_risk), np.arange(len(sums)), trials)
     plain = np.diag(hazard * (1.0 - hazard) / table.at_risk)
     edge = (hazard == 0.0) | (hazard == 1.0)
     for covariance in (plain, robust):
         if covariance is not None:
             covariance[edge, :] = covariance[:, edge] = np.nan
     return plain, robust
+
+
+def _by_cluster(observations: Observations, last: int) -> tuple[Floats, Floats]:
+    """Count for each prompt with a trial, (G, L), the rounds at risk at offsets 1..L and those that went on."""
+    cluster = np.zeros(len(observations), dtype=np.int64) if observations.cluster is None else observations.cluster
+    shape = (int(cluster.max()) + 1, last + 1)
+
+    def reached(depth: Ints) -> Floats:
+        cells = np.bincount(cluster * shape[1] + depth, weights=observations.weight, minlength=shape[0] * shape[1])
+        return np.asarray(cells.reshape(shape)[:, ::-1].cumsum(axis=1)[:, ::-1][:, 1:])
+
+    at_risk, matches = reached(observations.trials), reached(observations.accept_len)
+    seen = at_risk[:, 0] > 0
+    return at_risk[seen], matches[seen]
 
 
 def _names(horizon: int) -> tuple[str, ...]:

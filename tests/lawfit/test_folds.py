@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from lawfit import FitError, NotIdentified
-from lawfit.calibration.folds import prompt_folds
+from lawfit.folds import prompt_folds
 
 
 def test_no_prompt_is_split_and_folds_differ_by_one_prompt_at_most() -> None:

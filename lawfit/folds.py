@@ -11,7 +11,7 @@ from lawfit.errors import FitError, NotIdentified
 def prompt_folds(cluster: Ints | None, folds: int = 5, seed: int = 0) -> Ints:
     """Deal whole prompts to folds.
 
-    Rows of a prompt resemble each other, so that a split by rows would let a calibration see what it is scored on.
+    Rows of a prompt resemble each other: a split by rows would let a fit see what it is scored on.
 
     Parameters
     ----------
