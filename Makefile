@@ -37,6 +37,8 @@ core: $(CORE)/.ready
 
 bench: $(VENV)/.ready
 	$(BIN)/python benchmarks/fit_speed.py
+	$(BIN)/python benchmarks/statistics_speed.py
+	$(BIN)/python benchmarks/scale.py 10000000
 
 setup: $(VENV)/.ready
 

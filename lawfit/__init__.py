@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from lawfit.compression import compress
 from lawfit.errors import FitError, LawfitError, LogFormatError, NotIdentified
-from lawfit.laws import LAWS, AffineLogit, FreeHazard, Geometric, Isotonic, Law
+from lawfit.laws import LAWS, AffineByOffset, AffineLogit, FreeHazard, Geometric, Isotonic, Law, TwoState
 from lawfit.log import RoundLog
 from lawfit.observations import Observations, observe
 from lawfit.readers import read_rounds
 
 __all__ = [
     "LAWS",
+    "AffineByOffset",
     "AffineLogit",
     "FitError",
     "FreeHazard",
@@ -21,6 +23,8 @@ __all__ = [
     "NotIdentified",
     "Observations",
     "RoundLog",
+    "TwoState",
+    "compress",
     "observe",
     "read_rounds",
 ]

@@ -11,7 +11,7 @@ import typer
 
 from lawfit.cli.console import note, print_json, progress
 from lawfit.cli.convert import SUFFIXES
-from lawfit.compress import BINS, BY, KEEPABLE, SHARDS, compress
+from lawfit.compression import BINS, BY, KEEPABLE, SHARDS, compress
 from lawfit.errors import FitError, LawfitError, LogFormatError
 from lawfit.log import RoundLog
 from lawfit.observations import LastRound, Signal, require

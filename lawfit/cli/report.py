@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast
 
 import typer
 
+from lawfit.cli.compress import read_or_compress
 from lawfit.cli.console import note, progress
 from lawfit.errors import LawfitError
 from lawfit.files import write_text
 from lawfit.observations import LastRound, Signal, require
-from lawfit.readers import read_with_notes
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("report")(report)
+    app.command("report", no_args_is_help=True)(report)
 
 
 def report(
@@ -27,6 +27,7 @@ def report(
     signal: Annotated[str, typer.Option(help="root_entropy, prev_entropy or draft_entropy.")] = "root_entropy",
     resamples: Annotated[int, typer.Option(min=1, help="Draws of each bootstrap over prompts.")] = 2000,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the draws.")] = 0,
+    whole: Annotated[bool, typer.Option("--whole", help="Read a large log whole instead of pooling it.")] = False,
 ) -> None:
     """Write one self-contained HTML page: fits by task, curves, hazards, the copy regime, checks, calibration, budgets.
 
@@ -41,10 +42,11 @@ def report(
     require(signal, Signal, "--signal")
     if output.is_dir():
         raise LawfitError(f"{output}: a folder, expected the name of a file")
-    reading = read_with_notes(rounds)
+    kept, entropy = cast(LastRound, last_round), cast(Signal, signal)
+    reading, left_to_do = read_or_compress(rounds, by=by, signal=entropy, last_round=kept, whole=whole)
     for remark in reading.notes:
         note(remark)
-    options = Options(by, last_round, signal, resamples, seed)  # type: ignore[arg-type]
+    options = Options(by, left_to_do, entropy, resamples, seed)
     with progress("report", len(parts(reading.log, options))) as advance:
         page = build(reading.log, options, advance)
     write_text(output, page)

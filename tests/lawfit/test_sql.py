@@ -11,7 +11,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from lawfit import AffineLogit, RoundLog, read_rounds
-from lawfit.compress import compress
+from lawfit.compression import compress
 
 PAGE = Path(__file__).parents[2] / "docs" / "sql.md"
 COLUMNS = ["task", "prompt_id", "accept_len", "horizon", "truncated", "count", "root_entropy"]

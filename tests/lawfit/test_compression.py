@@ -18,7 +18,7 @@ from lawfit import (
     RoundLog,
     observe,
 )
-from lawfit.compress import compress
+from lawfit.compression import compress
 from lawfit.curve import entropy_curve
 from lawfit.observations import LastRound, risk_table
 from lawfit.readers import own
