@@ -16,6 +16,8 @@ from lawfit.observations import Observations, risk_table
 _EDGE = 1e-6
 # Free parameters stay above this, away from where both states vanish.
 _LEAST = 1e-8
+# Nearer to each other two eigenvalues are one, with a weight that grows without bound.
+_MOST = np.array([1.0, 0.999, 1.0])
 # A gain over one hazard below this, in nats, is none: two states cannot be told from one.
 _NO_GAIN = 1e-7
 Start = tuple[float, float, float]
@@ -77,14 +79,14 @@ def _scored(matches: Floats, misses: Floats, free: Floats, tries: int) -> tuple[
     value, gradient, information = _at(matches, misses, free)
     idle = 0
     for taken in range(400):
-        held = ((free <= _LEAST) & (gradient < 0)) | ((free >= 1.0) & (gradient > 0))
+        held = ((free <= _LEAST) & (gradient < 0)) | ((free >= _MOST) & (gradient > 0))
         slope = np.where(held, 0.0, gradient)
         both = held[:, :, None] | held[:, None, :]
         curve = np.where(both, 0.0, information)
         diagonal = np.einsum("nii->ni", curve)
         bump = np.where(held, 1.0, damping[:, None] * diagonal + 1e-10)
         step = np.linalg.solve(curve + bump[:, :, None] * np.eye(3), slope[:, :, None])[:, :, 0]
-        there = np.clip(free + step, _LEAST, 1.0)
+        there = np.clip(free + step, _LEAST, _MOST)
         found = _at(matches, misses, there)
         better = found[0] >= value
         best = value.reshape(-1, tries).max(axis=1)
@@ -179,7 +181,7 @@ def _edges(coef: Floats) -> list[str]:
     w, lam1, lam2 = (float(value) for value in coef)
     first = w * lam1 + (1.0 - w) * lam2
     names = {"lam1 = 1": lam1 > 1.0 - _EDGE, "lam2 = 0": lam2 < _EDGE, "h1 = 1": first > 1.0 - _EDGE}
-    names |= {"lam1 = lam2": lam1 - lam2 < _EDGE, "w = 0": w < _EDGE}
+    names |= {"lam2 = lam1": lam2 > (_MOST[1] - _EDGE) * lam1, "w = 0": w < _EDGE}
     return [name for name, on in names.items() if on]
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from lawfit.chi_square import in_words
 from lawfit.curve import Z95, survival_curve
 from lawfit.errors import LawfitError
+from lawfit.hazard_trend import hazard_trend
 from lawfit.laws import LAWS, FreeHazard, Law
 from lawfit.observations import Observations, risk_table
 from lawfit.offset_test import offset_test
@@ -29,8 +28,8 @@ def offsets(observations: Observations) -> Part:
     plot_survival(survival_curve(observations), _laws(observations), ax=figure.add_subplot())
     text = (
         "The hazard is the share of the rounds at risk at an offset that go on, with 95% intervals over prompts; "
-        f"{_direction(free)} A hazard that rises over all rounds need be no property of the drafter: rounds in easy "
-        "text last, so that they are what is left at deep offsets."
+        f"{_direction(observations)} A hazard that rises over all rounds need be no property of the "
+        "drafter: rounds in easy text last, so that they are what is left at deep offsets."
     )
     return Part(Section("Hazard by offset", text, rows, figure), (_test(observations),))
 
@@ -45,16 +44,14 @@ def _laws(observations: Observations) -> dict[str, Law]:
     return laws
 
 
-def _direction(free: FreeHazard) -> str:
-    change = np.diff(free.hazards)
-    if not len(change):
-        return "there is one offset only."
-    where = f"from {free.hazards[0]:.3f} at offset 1 to {free.hazards[-1]:.3f} at {free.horizon}"
-    if (change >= 0).all():
-        return f"here it rises {where}."
-    if (change <= 0).all():
-        return f"here it falls {where}."
-    return f"here it goes {where}, not in one direction."
+def _direction(observations: Observations) -> str:
+    try:
+        trend = hazard_trend(observations)
+    except LawfitError as error:
+        return f"which way it goes cannot be told: {error}."
+    slope = spread(trend.slope, trend.slope - Z95 * trend.se, trend.slope + Z95 * trend.se)
+    word = "is constant" if trend.direction == "constant" else trend.direction
+    return f"here it {word}: the log odds change by {slope} per offset."
 
 
 def _test(observations: Observations) -> Finding:

@@ -7,9 +7,10 @@ import numpy as np
 from lawfit.bootstrap import Interval, bootstrap, cluster_sums
 from lawfit.chi_square import in_words
 from lawfit.copyregime import cap
-from lawfit.curve import entropy_curve
+from lawfit.curve import Z95, entropy_curve
 from lawfit.errors import LawfitError
 from lawfit.goodness import goodness_of_fit
+from lawfit.hazard_trend import hazard_trend
 from lawfit.laws import AffineLogit, FreeHazard, Geometric, TwoState
 from lawfit.likelihood_ratio import two_state_test
 from lawfit.observations import Observations
@@ -62,11 +63,11 @@ def _finding(mean: float, low: float, high: float, bound: float) -> Finding:
 def _states(floor: Observations, settings: Settings) -> list[list[str]]:
     rows = []
     try:
-        free = FreeHazard.fit(floor)
-        last = free.horizon
-        rows.append(
-            ["hazard at the first and last offset", f"{free.hazards[0]:.3f}, {free.hazards[-1]:.3f} (offset {last})"]
-        )
+        free, trend = FreeHazard.fit(floor), hazard_trend(floor)
+        word = "constant" if trend.direction == "constant" else trend.direction
+        change = spread(trend.slope, trend.slope - Z95 * trend.se, trend.slope + Z95 * trend.se)
+        rows.append(["hazard at the first and last offset", f"{free.hazards[0]:.3f}, {free.hazards[-1]:.3f}"])
+        rows.append(["hazard by offset", f"{word}: {change} in log odds per offset"])
         one = goodness_of_fit(Geometric.fit(floor), floor)
         corrected = (
             ""
