@@ -9,3 +9,11 @@ class TargetError(LawfitError):
 
 class CommitError(LawfitError):
     """A commit would publish rows that verification did not produce."""
+
+
+class TrainingError(LawfitError):
+    """Training rows, caches or checkpoints do not fit together."""
+
+
+class ManifestMismatch(LawfitError):
+    """A drafter does not belong to the target that it is loaded against."""

@@ -1,0 +1,1 @@
+"""Training draft heads on a frozen target: rows, visibility, objectives, the loop."""
