@@ -84,6 +84,17 @@ def test_binned_entropies_keep_the_law_and_its_errors(many: RoundLog) -> None:
     assert hazards == pytest.approx(Isotonic.fit(many).hazard([0.01, 0.5, 1.0, 2.0], 1), abs=0.03)
 
 
+def test_humaneval_keeps_its_lowest_decile_its_curve_and_its_law(humaneval: RoundLog) -> None:
+    counts = compress(humaneval)
+    whole, pooled = AffineLogit.fit(humaneval), AffineLogit.fit(counts)
+    assert whole.fitted is not None
+    assert pooled.fitted is not None
+    assert (pooled.b0, pooled.b1) == pytest.approx((whole.b0, whole.b1), abs=0.002)
+    assert pooled.fitted.curve_r2 == pytest.approx(whole.fitted.curve_r2, abs=0.01)
+    lowest = [entropy_curve(observe(log)).accept_len[0] for log in (humaneval, counts)]
+    assert lowest[1] == pytest.approx(lowest[0], abs=0.01)
+
+
 def test_a_prompt_is_never_parted(many: RoundLog) -> None:
     # The horizon tells the prompt, so that it can be followed into its shard.
     number = pl.col("prompt_id").str.slice(1).cast(pl.Int64)
