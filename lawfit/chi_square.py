@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 
-def in_words(p_value: float) -> str:
-    """Write a p-value: ``p 0.023``, or ``p < 0.0001`` where its digits mean nothing."""
-    return "p < 0.0001" if p_value < 1e-4 else f"p {p_value:.2g}"
+def in_words(p_value: float, draws: int | None = None) -> str:
+    """Write a p-value: ``p 0.023``, or ``p < 0.0001`` where its digits mean nothing.
+
+    With the number of ``draws`` behind it, the least that they can tell is written as a bound.
+    """
+    least = 1e-4 if draws is None else 1.0 / (draws + 1.0)
+    return f"p < {least:.1g}" if p_value <= least * 1.0001 else f"p {p_value:.2g}"
 
 
 def tail(statistic: float, df: int) -> float:

@@ -34,9 +34,9 @@ class HazardTrend:
 
     @property
     def direction(self) -> str:
-        """``rises``, ``falls``, or ``constant`` where the 95% interval of the slope holds 0."""
+        """``rises``, ``falls``, or ``shows no trend`` where the 95% interval of the slope holds 0."""
         if abs(self.slope) <= Z95 * self.se:
-            return "constant"
+            return "shows no trend"
         return "rises" if self.slope > 0 else "falls"
 
 

@@ -74,13 +74,14 @@ class OwnEntropyTest:
     Attributes
     ----------
     b1, b1_se
-        Fall of the match logit per nat of the offset's own entropy, with its prompt-cluster standard error.
+        Fall of the match logit per nat of the offset's own entropy beside a trend, with its prompt-cluster standard
+        error.
     trend, trend_se, trend_statistic
         Rise of the log odds per offset at equal entropy, its prompt-cluster standard error, and the likelihood ratio
         of the trend, with 1 degree of freedom.
     shift, shift_se, statistic, df, p_value
         (L - 1,) log odds of offsets 2..L against offset 1 at equal entropy, with no form assumed; their likelihood
-        ratio, their number, and the nominal chi-square tail.
+        ratio, their number, and the nominal chi-square tail. NaN where the outcomes of some offset separate.
     root_trend_statistic, root_statistic
         The same likelihood ratios with the root's entropy in place of each offset's own; NaN where it was not given.
     """
@@ -141,13 +142,14 @@ def own_entropy_test(
         raise NotIdentified("one offset only: offsets cannot be compared")
     trend, shifts = j[:, None].astype(np.float64), (j[:, None] == levels[1:]).astype(np.float64)
     trend_statistic, line, line_se = _added(y, h, trend, cluster)
-    statistic, coef, se = _added(y, h, shifts, cluster)
+    statistic, coef, se = _shifted(y, h, shifts, cluster)
     roots = [np.nan, np.nan]
     if root_entropy is not None:
-        roots = [_added(y, np.asarray(root_entropy, dtype=np.float64), more, None)[0] for more in (trend, shifts)]
+        root = np.asarray(root_entropy, dtype=np.float64)
+        roots = [_added(y, root, trend, None)[0], _shifted(y, root, shifts, None)[0]]
     return OwnEntropyTest(
-        b1=-float(coef[1]),
-        b1_se=float(se[1]),
+        b1=-float(line[1]),
+        b1_se=float(line_se[1]),
         trend=float(line[2]),
         trend_se=float(line_se[2]),
         trend_statistic=trend_statistic,
@@ -155,10 +157,19 @@ def own_entropy_test(
         shift_se=tuple(float(value) for value in se[2:]),
         statistic=statistic,
         df=len(levels) - 1,
-        p_value=chi_square.tail(statistic, len(levels) - 1),
+        p_value=chi_square.tail(statistic, len(levels) - 1) if statistic == statistic else float("nan"),
         root_trend_statistic=roots[0],
         root_statistic=roots[1],
     )
+
+
+def _shifted(y: Floats, entropy: Floats, shifts: Floats, cluster: Ints | None) -> tuple[float, Floats, Floats]:
+    """Fit free shifts; NaN where the outcomes of an offset separate, which a trend may survive."""
+    try:
+        return _added(y, entropy, shifts, cluster)
+    except NotIdentified:
+        nothing = np.full(2 + shifts.shape[1], np.nan)
+        return float("nan"), nothing, nothing
 
 
 def _added(y: Floats, entropy: Floats, more: Floats, cluster: Ints | None) -> tuple[float, Floats, Floats]:

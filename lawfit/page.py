@@ -16,7 +16,7 @@ _STYLE = """
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--back); color: var(--ink);
        font: 16px/1.55 system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif; }
-main { max-width: 66rem; margin: 2rem auto; padding: 2.5rem 3rem; background: var(--paper);
+main { max-width: 70rem; margin: 2rem auto; padding: 2.5rem 3rem; background: var(--paper);
        border: 1px solid var(--line); border-radius: 8px; }
 h1 { font-size: 1.7rem; margin: 0 0 .4rem; letter-spacing: -.01em; }
 h2 { font-size: 1.15rem; margin: 2.4rem 0 .5rem; }
@@ -29,10 +29,15 @@ li.holds::before { content: "\\2713"; color: #1a7f4b; }
 li.fails::before { content: "\\2717"; color: #b3361e; }
 li.unknown::before { content: "?"; color: var(--soft); }
 li.advice::before { content: "\\2192"; color: #0b63a5; }
-div.wide { overflow-x: auto; }
+div.wide { overflow-x: auto; background:
+    linear-gradient(to right, var(--paper) 30%, transparent),
+    linear-gradient(to left, var(--paper) 30%, transparent) 100% 0,
+    linear-gradient(to right, #00000026, transparent), linear-gradient(to left, #00000026, transparent) 100% 0;
+    background-size: 3rem 100%, 3rem 100%, .8rem 100%, .8rem 100%; background-repeat: no-repeat;
+    background-attachment: local, local, scroll, scroll; }
 table { border-collapse: collapse; margin: .6rem 0 1rem; white-space: nowrap;
         font-variant-numeric: tabular-nums; font-size: .9rem; }
-th, td { padding: .32rem .75rem; text-align: right; border-bottom: 1px solid var(--line); }
+th, td { padding: .32rem .6rem; text-align: right; border-bottom: 1px solid var(--line); }
 th { font-weight: 600; color: var(--soft); border-bottom: 2px solid var(--line); }
 th:first-child, td:first-child { text-align: left; padding-left: 0; }
 tr.total td { font-weight: 600; border-bottom: none; }

@@ -67,6 +67,7 @@ def cross_validate(
     observations: Observations,
     *,
     folds: int = 5,
+    deals: int = 3,
     seed: int = 0,
     resamples: int = 2000,
 ) -> Validation:
@@ -78,8 +79,9 @@ def cross_validate(
         Laws to compare; the first is the base of the gains.
     observations
         Rounds of known prompts.
-    folds, seed
-        Parts of about equally many prompts, and how they are drawn.
+    folds, deals, seed
+        Parts of about equally many prompts, how often they are drawn anew, and from which seed. A round's score is the
+        mean over the deals, so that a verdict does not hang on one of them.
     resamples
         Of the bootstrap over prompts.
 
@@ -90,17 +92,20 @@ def cross_validate(
     FitError
         No candidate, or fewer than two folds.
     """
-    if not candidates:
-        raise FitError("no candidate was given, expected at least one law")
+    if not candidates or deals < 1:
+        raise FitError(f"{len(candidates)} candidates and {deals} deals, expected at least one of each")
     rows = observations.with_entropy() if any(c.law.needs_entropy for c in candidates) else observations
-    fold = prompt_folds(rows.cluster, folds, seed)
-    scores, predictions = np.empty((len(candidates), len(rows))), np.empty((len(candidates), len(rows)))
-    for k in range(folds):
-        held = fold == k
-        train, test = rows.take(~held), rows.take(held)
-        for c, candidate in enumerate(candidates):
-            law = candidate.law.fit(train, method=candidate.method, mean=candidate.mean)
-            scores[c, held], predictions[c, held] = _score(law, test, candidate.mean)
+    scores, predictions = np.zeros((2, len(candidates), len(rows)))
+    for deal in range(deals):
+        fold = prompt_folds(rows.cluster, folds, seed + deal)
+        for k in range(folds):
+            held = fold == k
+            train, test = rows.take(~held), rows.take(held)
+            for c, candidate in enumerate(candidates):
+                law = candidate.law.fit(train, method=candidate.method, mean=candidate.mean)
+                score, prediction = _score(law, test, candidate.mean)
+                scores[c, held] += score / deals
+                predictions[c, held] += prediction / deals
     return _summary(candidates, rows, scores, predictions, folds, resamples, seed)
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from lawfit.brackets import ceiling_vacuous_below, verification_ceiling
+from lawfit.errors import NotIdentified
 from lawfit.log import RoundLog
 from lawfit.observations import Observations
 from lawfit.page import Section
-from lawfit.report.part import Part, Settings
+from lawfit.report.part import Part, Settings, spread
 from lawfit.roundcost import fit_round_cost
 from lawfit.sweep import SweepRow, by_budget, counterfactual_sweep, sweep
 
@@ -22,17 +23,17 @@ def budgets(log: RoundLog, settings: Settings) -> Part:
     if 2 <= len(arms) <= 12:
         rows = sweep(arms, next(iter(arms)), **options)
         text = (
-            "Rounds by their budget (draft nodes verified). Where the budget was chosen round by round, easy rounds "
-            "got large ones: then the rows are no comparison of budgets."
+            "Rounds with a draft by their budget (nodes verified). Where the budget was chosen round by round, easy "
+            "rounds got large ones: then the rows are no comparison of budgets."
         )
         return Part(Section("Budgets", text, _table(rows)))
     largest = int(log.frame["budget"].max() or 0)  # type: ignore[arg-type]
     sizes = [n for n in (1, 2, 4, 8, 16, 32, 64, 128) if n < largest]
     rows = counterfactual_sweep(log, sizes, **options)
     text = (
-        "What each round would have accepted with fewer nodes: best-first order is nested, so that the accepted ranks "
-        "tell it exactly for every round where it began. It is no replay: with another budget the next round would "
-        "begin elsewhere."
+        "What each round with a draft would have accepted with fewer nodes: best-first order is nested, so that the "
+        "accepted ranks tell it exactly for every round where it began. It is no replay: with another budget the next "
+        "round would begin elsewhere."
     )
     return Part(Section("Smaller budgets", text, _table(rows)))
 
@@ -51,9 +52,14 @@ def cost(log: RoundLog) -> Part:
 def brackets(log: RoundLog, observations: Observations) -> Part:
     """Bound the accepted length by what a tree of the budget can verify."""
     rows = observations.with_entropy()
-    budget = int(log.frame["budget"].drop_nulls().median() or 0)  # type: ignore[arg-type]
+    named = log.frame["budget"].drop_nulls()
+    if named.is_empty():
+        raise NotIdentified(f"{log.source}: no row names its budget")
+    budget = int(named.median())  # type: ignore[arg-type]
     if budget < 2:
-        return Part(Section("A ceiling by verification", f"The budget is {budget}: 2 log N / H bounds nothing."))
+        raise NotIdentified(
+            f"{log.source}: half of the drafts have a budget of {budget}, and 2 log N / H bounds nothing"
+        )
     entropy = rows.entropy if rows.entropy is not None else np.zeros(0)
     bound = ceiling_vacuous_below(budget, rows.longest)
     empty = float(rows.weight @ (entropy < bound)) / rows.rounds
@@ -71,7 +77,7 @@ def _table(rows: tuple[SweepRow, ...]) -> list[list[str]]:
     lines = [HEADER]
     for row in rows:
         effects = (row.accept_len, row.tau, row.round_ms, row.token_ms)
-        cells = ["" if effect.estimate != effect.estimate else str(effect) for effect in effects]
+        cells = [spread(effect.estimate, effect.low, effect.high) for effect in effects]
         lines.append([row.arm, str(row.prompts), f"{row.rounds}", *cells])
     filled = [k for k in range(len(HEADER)) if any(line[k] for line in lines[1:])]
     return [[line[k] for k in filled] for line in lines]

@@ -38,23 +38,24 @@ class Options:
 
 def parts(log: RoundLog, options: Options) -> list[tuple[str, Callable[[], Part]]]:
     """List the parts by title, each still to be made."""
-    settings = Settings(options.resamples, options.seed)
     everything = observe(log, last_round=options.last_round, signal=options.signal)
+    settings = Settings(options.resamples, options.seed, everything.cluster is not None)
+    drafted = RoundLog(log.frame[[] if everything.row is None else everything.row], log.source)
     groups = _groups(log, options, everything)
     return [
-        ("The law by task", lambda: fits.table(groups)),
-        ("Acceptance against entropy", lambda: fits.curves(groups)),
+        ("The law by task", lambda: fits.table(groups, settings)),
+        ("Acceptance against entropy", lambda: fits.curves(groups, settings)),
         ("The paper's four conditions", lambda: trust.paper(everything)),
         ("The same, asked by prompts", lambda: trust.ours(everything, settings)),
         ("On unseen prompts", lambda: trust.unseen(everything, settings)),
-        ("Hazard by offset", lambda: offsets.offsets(everything)),
+        ("Hazard by offset", lambda: offsets.offsets(everything, settings)),
         ("The lowest entropies", lambda: regime.regime(everything, settings)),
         ("Spread of accepted lengths", lambda: trust.spread_of_lengths(everything, settings)),
         ("Entropy and accepted length", lambda: trust.correlations(groups, settings)),
-        ("The drafter's confidence", lambda: confidence.confidence(log, settings)),
-        ("Budgets", lambda: budgets.budgets(log, settings)),
+        ("The drafter's confidence", lambda: confidence.confidence(drafted, settings)),
+        ("Budgets", lambda: budgets.budgets(drafted, settings)),
         ("What a round costs", lambda: budgets.cost(log)),
-        ("A ceiling by verification", lambda: budgets.brackets(log, everything)),
+        ("A ceiling by verification", lambda: budgets.brackets(drafted, everything)),
     ]
 
 
@@ -90,16 +91,32 @@ def build(log: RoundLog, options: Options | None = None, on_part: Callable[[], o
         _lead(log, observed),
         [*(part.section for part in made), *_untold([part for part in tried if isinstance(part, Untold)], log.source)],
         _footer(observed, chosen),
-        [*findings, *(Finding("unknown", f"{note}.") for note in observed.notes)],
+        [*findings, *_remarks(log, observed)],
     )
+
+
+def _remarks(log: RoundLog, observed: Observations) -> list[Finding]:
+    """Say what every figure of the page is subject to."""
+    remarks = [f"{_upper(note)}." for note in observed.notes]
+    if observed.cluster is None:
+        remarks.append("Rows name no prompt: intervals are as if rounds were independent, and so too narrow.")
+    if (log.frame["origin"] == "trace").any():
+        remarks.append("Rows of a trace are drafts from every position of an output: they overlap, and are no rounds.")
+    return [Finding("unknown", remark) for remark in remarks]
+
+
+def _upper(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _untold(missing: Sequence[Untold], source: str) -> list[Section]:
     """List what the log cannot tell, each with its reason."""
     if not missing:
         return []
-    reasons = [(part.title, part.reason.removeprefix(f"{source}: ")) for part in missing]
-    findings = [Finding("unknown", f"{title}: {reason}.") for title, reason in reasons]
+    titles: dict[str, list[str]] = {}
+    for part in missing:
+        titles.setdefault(part.reason.removeprefix(f"{source}: "), []).append(part.title)
+    findings = [Finding("unknown", f"{'; '.join(named)}: {reason}.") for reason, named in titles.items()]
     return [Section("What this log cannot tell", "", findings=findings)]
 
 
@@ -115,16 +132,22 @@ def _groups(log: RoundLog, options: Options, everything: Observations) -> Mappin
 
 def _lead(log: RoundLog, observed: Observations) -> str:
     prompts = "an unknown number of" if observed.clusters is None else f"{observed.clusters}"
-    tau = observed.mean_accept_len + 1.0
+    everything = int(log.frame["count"].sum())
+    kind = "drafts" if (log.frame["origin"] == "trace").all() else "rounds with a draft"
+    of_all = f" (of {everything} in the log)" if everything != observed.rounds else ""
     return (
-        f"{log.source}: {observed.rounds:.0f} rounds of {prompts} prompts, horizon up to {observed.longest}. "
-        f"A round accepts {observed.mean_accept_len:.3f} draft tokens on the average, and so emits {tau:.3f} tokens."
+        f"{log.source}: {observed.rounds:.0f} {kind}{of_all} of {prompts} prompts, horizon up to {observed.longest}. "
+        f"Such a round accepts {observed.mean_accept_len:.3f} draft tokens on the average, and so emits "
+        f"{observed.mean_accept_len + 1.0:.3f} tokens."
     )
 
 
 def _footer(observed: Observations, options: Options) -> str:
     made = ", ".join(f"{name} {version}" for name, version in versions())
+    how = f"Intervals are of 95%, from {options.resamples} resamples of whole prompts (seed {options.seed})."
+    if observed.cluster is None:
+        how = "Intervals are of 95%, as if rounds were independent."
     return (
-        f"Last rounds: {options.last_round}. Entropy: {options.signal}. Intervals are of 95%, from {options.resamples} "
-        f"resamples of whole prompts (seed {options.seed}). Log digest {observed.digest[:16]}. Made by {made}."
+        f"Last rounds: {options.last_round}. Entropy: {options.signal}. {how} "
+        f"Log digest {observed.digest[:16]}. Made by {made}."
     )

@@ -12,17 +12,17 @@ from lawfit.laws import AffineLogit, Geometric, Isotonic
 from lawfit.observations import Observations
 from lawfit.page import Finding, Section
 from lawfit.plots import new_figure, plot_curve
-from lawfit.report.part import Part, spread
+from lawfit.report.part import Part, Settings, spread
 
 HEADER = ["", "rounds", "prompts", "mean a", "b0", "b1", "cap", "curve R²", "round R²"]
 _PANELS = 6
 
 
-def table(groups: Mapping[str, Observations]) -> Part:
+def table(groups: Mapping[str, Observations], settings: Settings) -> Part:
     """Fit the affine law to each group; the groups are tasks and all rounds together, last."""
     everything = list(groups.values())[-1]
     if everything.entropy is None:
-        return _without_entropy(groups)
+        return _without_entropy(groups, settings)
     rows = [HEADER]
     for name, observations in groups.items():
         try:
@@ -34,14 +34,14 @@ def table(groups: Mapping[str, Observations]) -> Part:
                 + [""] * 6
             )
     text = (
-        "logit p = b0 - b1 H by maximum likelihood, with 95% intervals over prompts. Mean a counts accepted draft "
-        "tokens without the bonus token. The cap is the most that the law allows at zero entropy within the horizon. "
-        "Curve R² is of ten decile means, round R² of single rounds."
+        f"logit p = b0 - b1 H by maximum likelihood, with 95% intervals {settings.intervals}. Mean a counts accepted "
+        "draft tokens without the bonus token. The cap is the most that the law allows at zero entropy within the "
+        "longest horizon. Curve R² is of ten decile means, round R² of single rounds."
     )
     return Part(Section("The law by task", text, rows, total=len(groups) > 1), _findings(everything))
 
 
-def curves(groups: Mapping[str, Observations]) -> Part:
+def curves(groups: Mapping[str, Observations], settings: Settings) -> Part:
     """Draw the decile curve of all rounds, and of each task if there are several."""
     everything = list(groups.values())[-1].with_entropy()
     laws = {"affine-logit": AffineLogit.fit(everything), "isotonic": Isotonic.fit(everything)}
@@ -49,7 +49,7 @@ def curves(groups: Mapping[str, Observations]) -> Part:
     names = [name for name, rows in groups.items() if rows.entropy is not None][:-1][:_PANELS]
     if len(names) < 2:
         plot_curve(entropy_curve(everything), laws, ax=figure.add_subplot())
-        return Part(Section("Acceptance against entropy", _CURVE, figure=figure))
+        return Part(Section("Acceptance against entropy", _curve_text(settings), figure=figure))
     lines = math.ceil((len(names) + 1) / 2)
     figure.set_size_inches(9.0, 3.4 * lines)
     for k, name in enumerate(["all rounds", *names]):
@@ -61,16 +61,18 @@ def curves(groups: Mapping[str, Observations]) -> Part:
         axes.set_title(name.replace("$", r"\$"), loc="left", fontsize="medium")
         if k:
             axes.legend().remove()
-    return Part(Section("Acceptance against entropy", _CURVE, figure=figure))
+    return Part(Section("Acceptance against entropy", _curve_text(settings), figure=figure))
 
 
-_CURVE = (
-    "Mean accepted length in bins of equally many rounds by entropy, with 95% intervals over prompts, and what the "
-    "laws say. Where the isotonic line, free but for its direction, leaves the affine one, the form of the law fails."
-)
+def _curve_text(settings: Settings) -> str:
+    return (
+        f"Mean accepted length in bins of equally many rounds by entropy, with 95% intervals {settings.intervals}, and "
+        "what the laws say. Where the isotonic line, free but for its direction, leaves the affine one, the form of "
+        "the law fails."
+    )
 
 
-def _without_entropy(groups: Mapping[str, Observations]) -> Part:
+def _without_entropy(groups: Mapping[str, Observations], settings: Settings) -> Part:
     """Fit one hazard to each group, which is what a log without entropy allows."""
     rows = [["", "rounds", "prompts", "mean a", "one hazard"]]
     for name, observations in groups.items():
@@ -81,7 +83,7 @@ def _without_entropy(groups: Mapping[str, Observations]) -> Part:
         rows.append([name, *counts, ends])
     text = (
         "The log holds no entropy, so that the entropy law cannot be fitted: here is one hazard for all offsets, with "
-        "95% intervals. Mean a counts accepted draft tokens without the bonus token."
+        f"95% intervals {settings.intervals}. Mean a counts accepted draft tokens without the bonus token."
     )
     missing = Finding("unknown", "No row holds an entropy: whether entropy governs acceptance cannot be told.")
     return Part(Section("Acceptance by task", text, rows, total=len(groups) > 1), (missing,))

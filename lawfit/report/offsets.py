@@ -11,10 +11,10 @@ from lawfit.observations import Observations, risk_table
 from lawfit.offset_test import offset_test
 from lawfit.page import Finding, Section
 from lawfit.plots import new_figure, plot_survival
-from lawfit.report.part import Part, spread
+from lawfit.report.part import Part, Settings, spread
 
 
-def offsets(observations: Observations) -> Part:
+def offsets(observations: Observations, settings: Settings) -> Part:
     """Tabulate hazards, draw survival, and test whether the law is the same at every offset."""
     free = FreeHazard.fit(observations)
     errors = (free.fitted.cluster_se or free.fitted.se or {}) if free.fitted else {}
@@ -27,11 +27,12 @@ def offsets(observations: Observations) -> Part:
     figure = new_figure()
     plot_survival(survival_curve(observations), _laws(observations), ax=figure.add_subplot())
     text = (
-        "The hazard is the share of the rounds at risk at an offset that go on, with 95% intervals over prompts; "
-        f"{_direction(observations)} A hazard that rises over all rounds need be no property of the "
-        "drafter: rounds in easy text last, so that they are what is left at deep offsets."
+        "The hazard is the share of the rounds at risk at an offset that go on, with 95% intervals "
+        f"{settings.intervals}. {_direction(observations)} A hazard that rises over all rounds need be no property of "
+        "the drafter: rounds in easy text last, so that they are what is left at deep offsets."
     )
-    return Part(Section("Hazard by offset", text, rows, figure), (_test(observations),))
+    found = (_test(observations),) if observations.entropy is not None else ()
+    return Part(Section("Hazard by offset", text, rows, figure), found)
 
 
 def _laws(observations: Observations) -> dict[str, Law]:
@@ -48,10 +49,9 @@ def _direction(observations: Observations) -> str:
     try:
         trend = hazard_trend(observations)
     except LawfitError as error:
-        return f"which way it goes cannot be told: {error}."
+        return f"Which way it goes cannot be told: {error}."
     slope = spread(trend.slope, trend.slope - Z95 * trend.se, trend.slope + Z95 * trend.se)
-    word = "is constant" if trend.direction == "constant" else trend.direction
-    return f"here it {word}: the log odds change by {slope} per offset."
+    return f"It {trend.direction}: the log odds change by {slope} per offset."
 
 
 def _test(observations: Observations) -> Finding:

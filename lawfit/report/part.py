@@ -29,10 +29,16 @@ class Untold:
 
 @dataclass(frozen=True)
 class Settings:
-    """What all parts share: resamples and seed of every bootstrap."""
+    """What all parts share: resamples and seed of every bootstrap, and whose errors the intervals are."""
 
     resamples: int = 2000
     seed: int = 0
+    by_prompt: bool = True
+
+    @property
+    def intervals(self) -> str:
+        """Say what the 95% intervals are over."""
+        return "over prompts" if self.by_prompt else "as if rounds were independent: no prompt is named"
 
 
 def attempt(title: str, make: Callable[[], Part]) -> Part | Untold:
@@ -44,10 +50,16 @@ def attempt(title: str, make: Callable[[], Part]) -> Part | Untold:
 
 
 def spread(estimate: float, low: float, high: float, digits: int = 3) -> str:
-    """Write an estimate with its interval: ``1.145 (1.111 to 1.179)``."""
+    """Write an estimate with its interval: ``1.145 (1.111 to 1.179)``; one that is no number stays empty."""
+    if estimate != estimate:
+        return ""
     if low != low or high != high:
-        return f"{estimate:.{digits}f}"
-    return f"{estimate:.{digits}f} ({low:.{digits}f} to {high:.{digits}f})"
+        return _number(estimate, digits)
+    return f"{_number(estimate, digits)} ({_number(low, digits)} to {_number(high, digits)})"
+
+
+def _number(value: float, digits: int) -> str:
+    return f"{value:.{digits}f}" if abs(value) != float("inf") else "∞" if value > 0 else "-∞"
 
 
 def measured(found: Association, digits: int = 3) -> str:

@@ -24,7 +24,8 @@ def regime(observations: Observations, settings: Settings) -> Part:
     law = AffineLogit.fit(rows)
     curve = entropy_curve(rows)
     floor = rows.take(curve.bin == 0)
-    bound = cap(law.b0, floor.longest)
+    # Within the rounds' own horizons, which the mean that it is compared with has too.
+    bound = float(np.average(law.mean(np.zeros(len(floor)), floor.horizon), weights=floor.weight))
     interval = _mean(floor, settings)
     mean = floor.mean_accept_len
     low, high = (float(interval.low), float(interval.high)) if interval else (float("nan"), float("nan"))
@@ -34,7 +35,7 @@ def regime(observations: Observations, settings: Settings) -> Part:
         ["rounds, prompts", f"{floor.rounds:.0f}, {floor.clusters or '?'}"],
         ["entropy, at most", f"{entropy:.4f} nats"],
         ["mean a", spread(mean, low, high)],
-        ["cap of the affine law, M(σ(b0))", f"{bound:.3f}"],
+        ["cap of the affine law at their horizons", f"{bound:.3f}"],
         ["cap without a horizon, e^b0", f"{cap(law.b0):.3f}"],
         *_states(floor, settings),
     ]
@@ -44,30 +45,35 @@ def regime(observations: Observations, settings: Settings) -> Part:
         "one hazard; its p-value is from a parametric bootstrap, since the chi-square does not hold there, and as if "
         "rounds were independent."
     )
-    return Part(Section("The lowest entropies", text, table), (_finding(mean, low, high, bound),))
+    return Part(Section("The lowest entropies", text, table), _finding(floor, low, high, bound))
 
 
-def _finding(mean: float, low: float, high: float, bound: float) -> Finding:
+def _finding(floor: Observations, low: float, high: float, bound: float) -> tuple[Finding, ...]:
+    mean = floor.mean_accept_len
     seen = f"{mean:.2f}" + ("" if low != low else f" ({low:.2f} to {high:.2f})")
     if low > bound:
-        return Finding(
-            "fails",
-            f"Near zero entropy drafts run longer than the law allows: mean a {seen} against a cap of {bound:.2f}. "
-            "For grounded text take the isotonic or the two-state law, fitted in that regime.",
+        return (
+            Finding(
+                "fails", f"Near zero entropy drafts run longer than the law allows: mean a {seen}, cap {bound:.2f}."
+            ),
+            Finding("advice", "Where the lowest entropies matter, take a law whose curve is free: --law isotonic."),
         )
     if high < bound:
-        return Finding("fails", f"Near zero entropy drafts end sooner than the law says: {seen}, cap {bound:.2f}.")
-    return Finding("holds", f"Near zero entropy mean a is {seen}, within what the law allows (cap {bound:.2f}).")
+        return (Finding("fails", f"Near zero entropy drafts end sooner than the law says: {seen}, cap {bound:.2f}."),)
+    if low != low:
+        return (Finding("unknown", f"Near zero entropy mean a is {seen}, the law's cap {bound:.2f}; no interval."),)
+    return (
+        Finding("holds", f"Near zero entropy mean a is {seen}; the law's cap of {bound:.2f} lies in that interval."),
+    )
 
 
 def _states(floor: Observations, settings: Settings) -> list[list[str]]:
     rows = []
     try:
         free, trend = FreeHazard.fit(floor), hazard_trend(floor)
-        word = "constant" if trend.direction == "constant" else trend.direction
         change = spread(trend.slope, trend.slope - Z95 * trend.se, trend.slope + Z95 * trend.se)
         rows.append(["hazard at the first and last offset", f"{free.hazards[0]:.3f}, {free.hazards[-1]:.3f}"])
-        rows.append(["hazard by offset", f"{word}: {change} in log odds per offset"])
+        rows.append(["hazard by offset", f"{trend.direction}: {change} in log odds per offset"])
         one = goodness_of_fit(Geometric.fit(floor), floor)
         corrected = (
             ""
@@ -81,14 +87,13 @@ def _states(floor: Observations, settings: Settings) -> list[list[str]]:
         two = TwoState.fit(floor)
         test = two_state_test(floor, resamples=200, seed=settings.seed)
         chain = two.regimes("verbatim")
+        above = "; w above 1: the hazard falls" if two.weight > 1.0 else ""
         edge = "" if two.fitted and two.fitted.covariance else " (on an edge, no errors)"
-        rows.append(["two states: w, λ1, λ2", f"{two.weight:.3f}, {two.lam1:.4f}, {two.lam2:.4f}{edge}"])
         rows.append(
-            [
-                "gain 2Δl over one hazard",
-                f"{test.statistic:.1f}, bootstrap {in_words(test.p_value)} (nominal {in_words(test.nominal_p_value)})",
-            ]
+            ["two states: weight w, hazards λ1, λ2", f"{two.weight:.3f}, {two.lam1:.4f}, {two.lam2:.4f}{edge}{above}"]
         )
+        chance = f"bootstrap {in_words(test.p_value, len(test.null))} (nominal {in_words(test.nominal_p_value)})"
+        rows.append(["gain 2Δl over one hazard", f"{test.statistic:.1f}, {chance}"])
         rows.append(
             [
                 "if copying never misses",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lawfit.association import decile_gap, spearman
+from lawfit.bootstrap import Interval
 from lawfit.calibration.pit import place, uniformity
 from lawfit.calibration.plots import plot_pit
 from lawfit.ceiling import Ceiling, noise_ceiling
@@ -50,7 +51,7 @@ def unseen(observations: Observations, settings: Settings) -> Part:
         "gave no chance to what a round did is ruled out. An isotonic curve through falling means fits them perfectly "
         "in sample, whatever the truth: these values are out of sample."
     )
-    return Part(Section("On unseen prompts", text, table), _best(kept, result.gain.estimate.tolist()))
+    return Part(Section("On unseen prompts", text, table), _best(kept, result.gain))
 
 
 def spread_of_lengths(observations: Observations, settings: Settings) -> Part:
@@ -58,13 +59,13 @@ def spread_of_lengths(observations: Observations, settings: Settings) -> Part:
     rows = observations.with_entropy()
     test = uniformity(place(AffineLogit.fit(rows), rows), resamples=settings.resamples, seed=settings.seed)
     figure = new_figure()
-    plot_pit(test, ax=figure.add_subplot())
-    off = test.p_value < 0.05
+    plot_pit(test, ax=figure.add_subplot()).set_title("")
+    off, how = test.p_value < 0.05, "by prompt" if settings.by_prompt else "as if rounds were independent"
     text = (
         "Each round is placed within the distribution that the law gives it (randomised probability integral "
         "transform); under the law all places are equally common. Bars high at both ends mean that accepted lengths "
         "vary more than the law says. "
-        f"Largest gap {test.distance:.3f}, {in_words(test.p_value)} by prompt."
+        f"Largest gap {test.distance:.3f}, {in_words(test.p_value, settings.resamples)} {how}."
     )
     sentence = (
         f"Accepted lengths are not spread as the law says (largest gap {test.distance:.3f}): "
@@ -78,7 +79,14 @@ def spread_of_lengths(observations: Observations, settings: Settings) -> Part:
 
 
 def correlations(groups: Mapping[str, Observations], settings: Settings) -> Part:
-    """Tabulate rank correlation, decile gap and ceiling by task (GLANCE Table 13)."""
+    """Tabulate rank correlation, decile gap and ceiling by task (GLANCE Table 13).
+
+    Raises
+    ------
+    NotIdentified
+        No row holds an entropy.
+    """
+    list(groups.values())[-1].with_entropy()
     table = [["", "Spearman ρ(H, a)", "decile gap", "ceiling η²", "ceiling ε²", "the law realises"]]
     for name, rows in groups.items():
         try:
@@ -104,7 +112,9 @@ def correlations(groups: Mapping[str, Observations], settings: Settings) -> Part
         "Rank correlation of entropy and accepted length; mean a in the lowest decile of entropy over that in the "
         "highest; and the share of the variance of single rounds that lies between 50 bins of entropy, which bounds "
         "the round R² of any predictor that sees entropy alone: η² is the paper's, and biased up; ε² is not. The last "
-        "column is the affine law's round R² as a share of each. Intervals of 95% over prompts."
+        "column is the affine law's round R² as a share of each, where the ceiling is above chance; a law knows each "
+        "round's horizon too, so that it may exceed 100% where horizons differ. "
+        f"Intervals of 95% {settings.intervals}."
     )
     return Part(Section("Entropy and accepted length", text, table, total=len(groups) > 1))
 
@@ -113,8 +123,10 @@ def _realised(rows: Observations, ceiling: Ceiling) -> str:
     details = AffineLogit.fit(rows).fitted
     if details is None or details.round_r2 is None:
         return ""
-    shares = zip(("η²", "ε²"), ceiling.share(details.round_r2), strict=True)
-    return ", ".join(f"{share:.0%} of {name}" for name, share in shares if 0.0 <= share < 10.0)
+    of_eta, of_epsilon = ceiling.share(details.round_r2)
+    told = ceiling.interval is None or float(ceiling.interval.low[1]) > 0.0
+    # A ceiling that chance may explain is no measure to take shares of.
+    return f"{of_eta:.0%} of η²" + (f", {of_epsilon:.0%} of ε²" if told and ceiling.epsilon_squared > 0 else "")
 
 
 def _marked(verdict: Verdict) -> tuple[Finding, ...]:
@@ -134,16 +146,19 @@ def _fits(name: str, rows: Observations) -> bool:
     return True
 
 
-def _best(candidates: list[Candidate], gains: list[float]) -> tuple[Finding, ...]:
+def _best(candidates: list[Candidate], gain: Interval) -> tuple[Finding, ...]:
     names = [candidate.law.name for candidate in candidates]
     if "affine" not in names or len(names) < 2:
         return ()
-    top = max(range(len(gains)), key=gains.__getitem__)
-    affine = gains[names.index("affine")]
-    text = f"On unseen prompts the affine law gains {affine:+.3f} nats a round over one hazard for all"
+    k = names.index("affine")
+    low, top = float(gain.low[k]), max(range(len(names)), key=gain.estimate.tolist().__getitem__)
+    text = f"On unseen prompts the affine law gains {entry(gain, k, 3)} nats a round over one hazard"
+    mark: Mark = "holds" if low > 0 else "unknown" if float(gain.high[k]) > 0 else "fails"
     if names[top] == "affine":
-        return (Finding("holds", f"{text}, the most of the laws tried."),)
+        return (Finding(mark, f"{text}, the most of the laws tried."),)
+    if names[top] == "geometric":
+        return (Finding(mark, f"{text}; no law tried gains anything."),)
     return (
-        Finding("holds" if affine > 0 else "fails", f"{text}; the {names[top]} law gains {gains[top]:+.3f}."),
+        Finding(mark, f"{text}; the {names[top]} law gains {entry(gain, top, 3)}."),
         Finding("advice", f"For predictions, prefer the law that predicts best: lawfit fit --law {names[top]}."),
     )

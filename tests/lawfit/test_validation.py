@@ -32,7 +32,7 @@ def rounds(seed: int, slope: float, n: int = 1500) -> Observations:
 
 def test_scores_equal_a_loop_over_folds() -> None:
     rows = rounds(1, 0.9)
-    result = cross_validate([Candidate(Geometric), Candidate(AffineLogit)], rows, folds=4, resamples=50)
+    result = cross_validate([Candidate(Geometric), Candidate(AffineLogit)], rows, folds=4, deals=1, resamples=50)
     assert rows.cluster is not None
     assert rows.entropy is not None
     fold = prompt_folds(rows.cluster, 4)
@@ -69,7 +69,7 @@ def test_a_law_that_rules_out_what_happened_scores_minus_infinity() -> None:
 
 def test_odd_arguments_are_refused() -> None:
     rows = rounds(3, 1.0)
-    with pytest.raises(FitError, match="no candidate was given"):
+    with pytest.raises(FitError, match="0 candidates and 3 deals"):
         cross_validate([], rows)
     with pytest.raises(FitError, match="folds is 1"):
         cross_validate([Candidate(Geometric)], rows, folds=1)

@@ -142,7 +142,7 @@ def test_own_entropy_test_equals_the_glm() -> None:
     assert test.statistic == pytest.approx(2 * (full.llf - plain.llf), abs=1e-7)
     assert test.trend_statistic == pytest.approx(2 * (trend.llf - plain.llf), abs=1e-7)
     assert test.shift_se == pytest.approx(full.bse[2:], rel=1e-7)
-    assert (test.df, test.b1) == (3, pytest.approx(-full.params[1]))
+    assert (test.df, test.b1) == (3, pytest.approx(-trend.params[1]))
     assert np.isnan(test.root_statistic)
 
 
@@ -159,3 +159,13 @@ def test_odd_positions_are_refused(
 ) -> None:
     with pytest.raises(error, match=message):
         own_entropy_test([1, 0, 1], offset, entropy)
+
+
+def test_a_trend_survives_an_offset_whose_outcomes_separate() -> None:
+    rng = np.random.default_rng(8)
+    offset, entropy = rng.integers(1, 4, 300), rng.gamma(1.0, 1.0, 300)
+    y = (rng.random(300) < 1 / (1 + np.exp(-(0.8 - 0.7 * entropy)))).astype(float)
+    y[offset == 3] = 1.0
+    test = own_entropy_test(y, offset, entropy)
+    assert np.isfinite([test.trend, test.b1, test.trend_statistic]).all()
+    assert np.isnan([test.statistic, test.p_value, *test.shift]).all()

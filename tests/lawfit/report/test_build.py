@@ -51,7 +51,7 @@ def test_a_true_law_is_found_to_hold() -> None:
     page = build(log(), QUICK)
     summary = page[: page.index("<h2>")]
     assert any(text.startswith("Entropy lowers acceptance") for text in findings(summary, "holds"))
-    assert any("within what the law allows" in text for text in findings(summary, "holds"))
+    assert any("lies in that interval" in text for text in findings(summary, "holds"))
     assert not findings(summary, "fails")
     assert "What this log cannot tell" in headings(page)
 
@@ -61,7 +61,7 @@ def test_its_figures_are_those_of_the_fit() -> None:
     law = AffineLogit.fit(observe(rows))
     page = build(rows, QUICK)
     assert f"(b1 {law.b1:.3f})" in page
-    assert f"{len(rows)} rounds of 60 prompts" in page
+    assert f"{len(rows)} rounds with a draft of 60 prompts" in page
     last = page[page.index('<tr class="total">') :]
     assert f"<td>{law.b0:.2f} (" in last[: last.index("</tr>")]
 
@@ -124,7 +124,7 @@ def test_odd_logs_give_a_page_with_clear_answers(changes: dict[str, object]) -> 
 def test_one_round_gives_a_page() -> None:
     one = RoundLog.from_frame(pl.DataFrame({"accept_len": [2], "horizon": [4], "root_entropy": [0.3]}))
     page = build(one, QUICK)
-    assert "1 rounds of an unknown number of prompts" in page
+    assert "1 rounds with a draft of an unknown number of prompts" in page
 
 
 def test_no_draft_at_all_is_an_error() -> None:
@@ -172,3 +172,32 @@ def test_a_part_that_fails_for_another_reason_is_no_answer() -> None:
 
     with pytest.raises(ZeroDivisionError):
         attempt("x", broken)  # type: ignore[arg-type]
+
+
+def test_without_prompts_the_page_says_whose_errors_its_intervals_are() -> None:
+    rows = RoundLog(log().frame.with_columns(prompt_id=pl.lit(None, dtype=pl.String)), "frame")
+    page = build(rows, QUICK)
+    assert "Rows name no prompt: intervals are as if rounds were independent" in page
+    assert "resamples of whole prompts" not in page
+    assert "intervals over prompts" not in page
+
+
+def test_rounds_without_a_draft_are_counted_apart() -> None:
+    frame = log(n=400, budget=np.full(400, 16), accept_ranks=None).frame
+    ranks = [list(range(1, a + 1)) for a in frame["accept_len"]]
+    drafted = frame.with_columns(accept_ranks=pl.Series(ranks, dtype=pl.List(pl.Int64)))
+    none = pl.lit(0, dtype=pl.Int64)
+    empty = pl.lit([], dtype=pl.List(pl.Int64))
+    idle = drafted.with_columns(accept_len=none, horizon=none, budget=none, accept_ranks=empty)
+    page = build(RoundLog(pl.concat([drafted, idle]), "frame"), QUICK)
+    assert "400 rounds with a draft (of 800 in the log)" in page
+    assert "With N = 16 verified nodes" in page
+    smaller = page[page.index("Smaller budgets") :]
+    assert f"{drafted['accept_len'].mean():.3f}" in smaller[: smaller.index("</table>")]
+
+
+def test_a_trace_is_named_as_one() -> None:
+    rows = RoundLog(log(n=200).frame.with_columns(origin=pl.lit("trace")), "frame")
+    page = build(rows, QUICK)
+    assert re.search(r"200 drafts of \d+ prompts", page)
+    assert "they overlap, and are no rounds" in page

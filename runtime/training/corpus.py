@@ -1,0 +1,128 @@
+"""The rows that heads are trained on: the target's own greedy output, kept in a file that grows."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import islice
+from pathlib import Path
+
+from runtime.errors import TrainingError
+from runtime.loops import loops
+from runtime.prompts import Prompt
+from runtime.slots import generate_many
+from runtime.target import Target
+
+SHORTEST = 12
+
+
+@dataclass(frozen=True)
+class Text:
+    """One prompt with the target's output, as tokens.
+
+    Attributes
+    ----------
+    prompt_id, task
+        Of the prompt.
+    prompt, output
+        Token ids.
+    kept
+        Whether heads are trained on it: not a loop, not too short, not one token over and over.
+    """
+
+    prompt_id: str
+    task: str
+    prompt: tuple[int, ...]
+    output: tuple[int, ...]
+    kept: bool
+
+
+def worth_keeping(output: Sequence[int]) -> bool:
+    """Tell whether an output teaches anything: no loop, at least `SHORTEST` tokens, no token in half of its places."""
+    if len(output) < SHORTEST or loops(output):
+        return False
+    return Counter(output).most_common(1)[0][1] <= len(output) // 2
+
+
+def grow_corpus(
+    target: Target,
+    prompts: Iterator[Prompt],
+    path: Path,
+    tokens: int,
+    *,
+    slots: int = 64,
+    max_new_tokens: int = 256,
+    on_text: Callable[[int], object] = lambda kept: None,
+) -> int:
+    """Append texts to ``path`` until it holds ``tokens`` kept output tokens; return how many it holds.
+
+    A file that is there already is gone on with: its prompts are passed over. Texts are written as they end, one line
+    each, so that a killed run loses those in flight only.
+
+    Parameters
+    ----------
+    target
+        In bf16 where that is fast: rows need not be the reference output.
+    prompts
+        Without end, in an order that a seed fixes.
+    path, tokens
+        JSON Lines of `Text`; kept output tokens wanted.
+    slots, max_new_tokens
+        Requests in step, and the longest output.
+    on_text
+        Called with the kept tokens after each text.
+    """
+    done = read_corpus(path) if path.exists() else []
+    kept = sum(len(text.output) for text in done if text.kept)
+    seen = {text.prompt_id for text in done}
+    names: dict[tuple[int, ...], list[Prompt]] = {}
+
+    def encoded() -> Iterator[Sequence[int]]:
+        for prompt in prompts:
+            if prompt.prompt_id not in seen:
+                ids = tuple(target.encode(prompt.text))
+                names.setdefault(ids, []).append(prompt)
+                yield ids
+
+    if kept >= tokens:
+        return kept
+    with path.open("a", encoding="utf-8") as file:
+        for ids, output in generate_many(target, encoded(), slots, max_new_tokens):
+            prompt = names[tuple(ids)].pop()
+            text = Text(prompt.prompt_id, prompt.task, tuple(ids), tuple(output), worth_keeping(output))
+            file.write(json.dumps(asdict(text)) + "\n")
+            file.flush()
+            kept += len(output) if text.kept else 0
+            on_text(kept)
+            if kept >= tokens:
+                return kept
+    return kept
+
+
+def read_corpus(path: Path, limit: int | None = None) -> list[Text]:
+    """Read texts; a last line that a kill cut short is left out.
+
+    Raises
+    ------
+    TrainingError
+        Another line is not a text.
+    """
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    whole = [line for line in lines if line.endswith("\n")]
+    return [_text(line, f"{path}:{number}") for number, line in enumerate(islice(whole, limit), 1)]
+
+
+def _text(line: str, where: str) -> Text:
+    try:
+        record = json.loads(line)
+        return Text(
+            str(record["prompt_id"]),
+            str(record["task"]),
+            tuple(int(token) for token in record["prompt"]),
+            tuple(int(token) for token in record["output"]),
+            bool(record["kept"]),
+        )
+    except (ValueError, KeyError, TypeError) as error:
+        raise TrainingError(f"{where}: not a text of a corpus ({error})") from error
