@@ -14,6 +14,7 @@ from lawfit.errors import LogFormatError
 from lawfit.invariants import INVARIANTS
 from lawfit.log import RoundLog
 from lawfit.place import MEMORY, Place
+from lawfit.readers.folders import Inputs, expand, real, stem
 from lawfit.readers.parts import pending
 from lawfit.readers.table import UNREADABLE, parquet_metadata
 from lawfit.schema import BY_NAME, NAMES, REQUIRED, SCHEMA_VERSION, VERSION_KEY
@@ -116,9 +117,12 @@ class Scan:
     ----------
     parts
         Its files or frames, in order.
+    notes
+        What was passed over in folders.
     """
 
     parts: tuple[Part, ...]
+    notes: tuple[str, ...] = ()
 
     @property
     def rows(self) -> int:
@@ -159,12 +163,14 @@ def scan_files(paths: Path | str | Sequence[Path | str]) -> Scan:
     LogFormatError
         A file is absent, given twice, empty, no Parquet, of a newer version, or lacks a required column.
     """
-    logs = _logs(paths)
-    stems = [log.stem for log in logs]
-    names = [stem if stems.count(stem) == 1 else str(log) for stem, log in zip(stems, logs, strict=True)]
+    inputs = _logs(paths)
+    logs = inputs.paths
+    stems = [stem(log) for log in logs]
+    names = [name if stems.count(name) == 1 else str(log) for name, log in zip(stems, logs, strict=True)]
     # Equal request names of two logs stay apart; those of two parts of one log are one request.
     runs = names if len(logs) > 1 else [None]
-    return Scan(tuple(_open(file, run) for log, run in zip(logs, runs, strict=True) for file in _files(log)))
+    parts = (_open(file, run) for log, run in zip(logs, runs, strict=True) for file in _files(log))
+    return Scan(tuple(parts), inputs.notes)
 
 
 def scan_frame(rows: RoundLog | pl.LazyFrame) -> Scan:
@@ -182,7 +188,7 @@ def scan_frame(rows: RoundLog | pl.LazyFrame) -> Scan:
 
 def is_own(paths: Sequence[Path]) -> bool:
     """Tell whether all files behind ``paths`` are Parquet that bears the mark of the round log."""
-    files = [file for log in _logs(paths) for file in _files(log)]
+    files = [file for log in _logs(paths).paths for file in _files(log)]
     return all(file.suffix.lower() == ".parquet" and VERSION_KEY in parquet_metadata(file) for file in files)
 
 
@@ -201,16 +207,17 @@ def fold(frames: Iterable[pl.DataFrame], keys: Sequence[str], sums: Sequence[pl.
     return pl.concat(held).lazy().group_by(keys).agg(sums).collect()
 
 
-def _logs(paths: Path | str | Sequence[Path | str]) -> list[Path]:
-    """List the logs that were named: patterns become the paths that match."""
+def _logs(paths: Path | str | Sequence[Path | str]) -> Inputs:
+    """List the logs that were named: patterns become the paths that match, folders the logs in them."""
     given = [Path(path) for path in ([paths] if isinstance(paths, (str, Path)) else paths)]
-    logs = [log for path in given for log in _matching(path)]
+    inputs = expand([log for path in given for log in _matching(path)])
+    logs = inputs.paths
     if not logs:
         raise LogFormatError("no input was given")
-    resolved = [log.resolve() for log in logs]
+    resolved = [real(log) for log in logs]
     if twice := [log for k, log in enumerate(logs) if resolved[k] in resolved[:k]]:
         raise LogFormatError(f"{twice[0]}: given twice, its rounds would count double")
-    return logs
+    return inputs
 
 
 def _matching(path: Path) -> list[Path]:
@@ -231,6 +238,8 @@ def _files(log: Path) -> list[Path]:
 
 
 def _open(path: Path, run: str | None) -> Part:
+    if path.is_file() and path.suffix.lower() != ".parquet":
+        raise LogFormatError(f"{path}: not a Parquet file; `lawfit convert` makes one of any known format")
     version = parquet_metadata(path).get(VERSION_KEY, str(SCHEMA_VERSION))
     if version != str(SCHEMA_VERSION):
         raise LogFormatError(f"{path}: round log version {version}, this lawfit reads version {SCHEMA_VERSION}")

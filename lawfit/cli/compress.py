@@ -16,6 +16,7 @@ from lawfit.errors import FitError, LawfitError, LogFormatError
 from lawfit.log import RoundLog
 from lawfit.observations import LastRound, Signal, require
 from lawfit.readers import Reading, own, read_with_notes
+from lawfit.readers.folders import real
 from lawfit.scan import Scan, is_own, scan_files
 
 LARGE = 5_000_000  # rows, beyond which a log is pooled instead of being read whole
@@ -62,6 +63,8 @@ def run(
         raise LawfitError(f"{output}: suffix {output.suffix!r}, expected .parquet or .jsonl")
     scan = scan_files(rounds)
     _check_apart(output, rounds, scan)
+    for text in scan.notes:
+        note(text)
     if not is_own(rounds):
         note(f"{scan.source}: not marked as a round log v1, its columns are taken by their names")
     columns = [name for name in (part.strip() for part in by.split(",")) if name]
@@ -98,7 +101,7 @@ def read_or_compress(
         f"{scan.source}: {scan.rows} rows, pooled into {len(log)} with counts (bins of {signal}, "
         f"at most {SHARDS} sets of prompts); --whole reads all into memory instead"
     )
-    return Reading(log, (text,)), "keep"
+    return Reading(log, (*scan.notes, text)), "keep"
 
 
 def _large(paths: Sequence[Path]) -> Scan | None:
@@ -120,10 +123,9 @@ def _compressed(scan: Scan, by: Sequence[str], signal: Signal, last_round: LastR
 
 def _check_apart(output: Path, rounds: Sequence[Path], scan: Scan) -> None:
     """Refuse an output that is an input, or that would be read as one the next time."""
-    here = output.resolve()
-    if any(Path(part.source).resolve() == here for part in scan.parts):
+    if any(real(Path(part.source)) == real(output) for part in scan.parts):
         raise LawfitError(f"{output}: is also an input, expected another file name")
-    if any(path.is_dir() and path.resolve() == here.parent for path in rounds):
+    if any(path.is_dir() and real(path) == real(output.parent) for path in rounds):
         raise LawfitError(f"{output}: lies in a folder that is an input, and would be read as more of its rows")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,7 +13,8 @@ import typer
 from lawfit.cli.console import note, print_json, progress
 from lawfit.errors import LawfitError
 from lawfit.log import RoundLog
-from lawfit.readers import FORMATS, expanded, own, read_with_notes
+from lawfit.readers import FORMATS, own, read_with_notes
+from lawfit.readers.folders import expand, real
 from lawfit.readers.given import parse_pairs
 from lawfit.readers.parts import folder_of
 from lawfit.schema import COLUMNS
@@ -85,14 +87,14 @@ def convert(
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
     """Read, check and write the log, and print a summary."""
-    _check_output(output, inputs)
     sources, values = parse_pairs(mapping or [], "--map"), parse_pairs(constants or [], "--set")
-    files = expanded(inputs)
+    files = expand(inputs, apart=bool(sources or conditions)).paths
+    _check_output(output, files)
     size = sum(path.stat().st_size for path in files if path.is_file())
     shown = progress("reading files", len(files)) if size > LARGE or len(files) >= MANY else nullcontext()
     with shown as advance:
         reading = read_with_notes(
-            files, name, sources, values, conditions or (), on_read=lambda path: advance() if advance else None
+            inputs, name, sources, values, conditions or (), on_read=lambda path: advance() if advance else None
         )
     for text in reading.notes:
         note(text)
@@ -133,13 +135,13 @@ def _sentence(facts: dict[str, Any]) -> str:
     )
 
 
-def _check_output(output: Path, inputs: list[Path]) -> None:
+def _check_output(output: Path, files: Sequence[Path]) -> None:
     """Refuse a bad output before any input is read."""
     if output.suffix.lower() not in SUFFIXES:
         raise LawfitError(f"{output}: suffix {output.suffix!r}, expected .parquet or .jsonl")
     if output.is_dir():
         raise LawfitError(f"{output}: is a folder, expected a file name")
-    if any(path.resolve() == output.resolve() for path in expanded(inputs)):
+    if any(real(path) == real(output) for path in files):
         raise LawfitError(f"{output}: is also an input, expected another file name")
     if (folder := folder_of(output)).is_dir():
         raise LawfitError(f"{output}: a recorder's {folder.name} beside it would be read as more of its rows")

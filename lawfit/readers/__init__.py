@@ -31,6 +31,7 @@ from lawfit.readers import (
     vllm,
     vllm_lines,
 )
+from lawfit.readers.folders import expand, real, stem
 from lawfit.readers.given import Given
 from lawfit.readers.glimpse import Glimpse
 from lawfit.readers.sheet import Sheet, fill
@@ -116,11 +117,12 @@ def read_rounds(
     Parameters
     ----------
     paths
-        Files, folders of recorder parts, or folders of files.
+        Files, folders of recorder parts, or folders of files (see `lawfit.readers.folders.expand`).
     format
         ``auto``, or the name of one of `FORMATS` for all files.
     mapping
-        Source column of each log column, for tables of other tools: ``{"accept_len": "acc_len-1"}``.
+        Source column of each log column, for tables of other tools: ``{"accept_len": "acc_len-1"}``. It is for the
+        files that have one of its columns, and for tables of no known format; others are read as what they are.
     constants
         Values of log columns that the files do not hold: ``{"horizon": 6}``.
     where
@@ -146,16 +148,19 @@ def read_with_notes(
 ) -> Reading:
     """Read as `read_rounds` does, and tell what was found; ``on_read`` is called after each file."""
     given = Given.checked(mapping, constants, where)
-    files = expanded([Path(path) for path in ([paths] if isinstance(paths, (str, Path)) else paths)])
+    inputs = expand([Path(path) for path in ([paths] if isinstance(paths, (str, Path)) else paths)], apart=given.maps)
+    files = inputs.paths
     if not files:
         raise LawfitError("no input was given")
     names = dict(zip(files, _run_names(files), strict=True))
-    logs, notes = [], []
-    for chosen, group in _groups(files, format, given):
+    groups = list(_groups(files, format, given))
+    _check_mapped(groups, given)
+    logs, notes = [], list(inputs.notes)
+    for chosen, group in groups:
         several = chosen.read_several if len(group) > 1 else None
         sheet = chosen.read(group[0], given) if several is None else several(group, given)
         rest = {key: value for key, value in given.constants.items() if key not in chosen.consumes}
-        sheet = fill(sheet, rest)
+        sheet = fill(sheet, rest, others=given.maps and chosen is not MAPPED)
         log = RoundLog.from_frame(sheet.frame, sheet.place)
         logs.append(log if len(files) == 1 else _with_run(log, names[group[0]]))
         notes += [f"{', '.join(map(str, group))}: read as {chosen.name}", *sheet.notes]
@@ -163,16 +168,6 @@ def read_with_notes(
             on_read(file)
     log = logs[0] if len(logs) == 1 else concat(logs)
     return Reading(log, (*notes, *_repeated_rounds(log)))
-
-
-def expanded(paths: Sequence[Path]) -> list[Path]:
-    """Replace folders by the files in them, but for a recorder's folder of parts, which is one log."""
-    found: list[Path] = []
-    for path in paths:
-        inside = [] if not path.is_dir() or any(path.glob("*.parquet")) else sorted(path.iterdir())
-        files = [file for file in inside if file.is_file() and not file.name.startswith(".")]
-        found += files or [path]
-    return found
 
 
 def _groups(files: Sequence[Path], name: str, given: Given) -> Iterator[tuple[Format, list[Path]]]:
@@ -189,25 +184,36 @@ def _groups(files: Sequence[Path], name: str, given: Given) -> Iterator[tuple[Fo
 
 
 def _choose(path: Path, name: str, given: Given) -> Format:
-    tabular = given.mapping or given.conditions
     if name == "auto":
         glimpse = Glimpse(path)
-        return MAPPED if tabular else next(known for known in FORMATS if known.recognise(glimpse))
+        if given.maps and mapped.means(given, glimpse.columns):
+            return MAPPED
+        return next(known for known in FORMATS if known.recognise(glimpse))
     if name not in BY_FORMAT:
         raise LawfitError(f"no format {name!r}, expected auto, {', '.join(BY_FORMAT)}")
-    if tabular and name != MAPPED.name:
-        option = "a mapping" if given.mapping else "a condition"
-        raise LawfitError(f"{option} was given with format {name}; it goes with format mapped")
+    if given.maps and name != MAPPED.name:
+        raise LawfitError(f"{given.kind} was given with format {name}; it goes with format mapped")
     return BY_FORMAT[name]
 
 
-def _run_names(files: list[Path]) -> list[str]:
+def _check_mapped(groups: Sequence[tuple[Format, list[Path]]], given: Given) -> None:
+    """Refuse a mapping that is for none of the files."""
+    if not given.maps or any(chosen is MAPPED for chosen, _ in groups):
+        return
+    chosen, group = groups[0]
+    raise LawfitError(
+        f"{group[0]}: is {chosen.name} ({chosen.about}), which needs no mapping, and has no column "
+        f"{' or '.join(given.sources)}; {given.kind} goes with tables (CSV, TSV, JSON Lines, Parquet)"
+    )
+
+
+def _run_names(files: Sequence[Path]) -> list[str]:
     """Name each file by its stem, or by its path where two stems are the same."""
-    resolved = [file.resolve() for file in files]
+    resolved = [real(file) for file in files]
     if twice := [file for k, file in enumerate(files) if resolved[k] in resolved[:k]]:
         raise LawfitError(f"{twice[0]}: given twice, its rounds would count double")
-    stems = [file.stem for file in files]
-    return [stem if stems.count(stem) == 1 else str(file) for stem, file in zip(stems, files, strict=True)]
+    stems = [stem(file) for file in files]
+    return [name if stems.count(name) == 1 else str(file) for name, file in zip(stems, files, strict=True)]
 
 
 def _with_run(log: RoundLog, name: str) -> RoundLog:
@@ -226,4 +232,4 @@ def _repeated_rounds(log: RoundLog) -> list[str]:
     return [f"{extra} rows repeat the round of a request: several requests seem to share one request_id"]
 
 
-__all__ = ["FORMATS", "Format", "Reading", "expanded", "read_rounds", "read_with_notes"]
+__all__ = ["FORMATS", "Format", "Reading", "read_rounds", "read_with_notes"]

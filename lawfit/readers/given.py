@@ -32,6 +32,21 @@ class Given:
     constants: Mapping[str, Any] = field(default_factory=dict)
     conditions: tuple[Condition, ...] = ()
 
+    @property
+    def maps(self) -> bool:
+        """Whether anything is said of the columns of tables."""
+        return bool(self.mapping or self.conditions)
+
+    @property
+    def kind(self) -> str:
+        """What is said of them, in words."""
+        return "a mapping" if self.mapping else "a condition"
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The source columns that are named, with their shifts."""
+        return (*self.mapping.values(), *(condition.column for condition in self.conditions))
+
     @classmethod
     def checked(
         cls, mapping: Mapping[str, str] | None, constants: Mapping[str, Any] | None, where: Iterable[str] = ()

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from lawfit.readers.lines import decoded
-from lawfit.readers.table import SEPARATORS, first_records
+from lawfit.readers.table import SEPARATORS, first_records, header
 
 _RECORDS = 20
 _CHARACTERS = 16_000_000
@@ -24,7 +24,14 @@ class Glimpse:
     @cached_property
     def records(self) -> tuple[Mapping[str, Any], ...]:
         """The first JSON objects of the file; none where it holds none."""
-        return first_records(self.path, _RECORDS)
+        return () if self.path.is_dir() else first_records(self.path, _RECORDS)
+
+    @cached_property
+    def columns(self) -> frozenset[str]:
+        """The columns of a table, or the keys of the first JSON objects; none of a folder or of other text."""
+        if self.path.suffix.lower() in (".parquet", *SEPARATORS):
+            return frozenset(header(self.path))
+        return frozenset(name for record in self.records for name in record)
 
     @cached_property
     def text(self) -> str:

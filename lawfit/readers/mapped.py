@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from pathlib import Path
 
 import polars as pl
@@ -54,6 +55,12 @@ def read(path: Path, given: Given) -> Sheet:
     return Sheet(frame, table.place, (*notes, *(f"{path}: {text}" for text in named)))
 
 
+def means(given: Given, columns: Collection[str]) -> bool:
+    """Tell whether the mapping or a condition names one of these columns."""
+    sources = [_parse(columns, expression)[0] for expression in given.mapping.values()]
+    return any(name in columns for name in (*sources, *(condition.column for condition in given.conditions)))
+
+
 def _selected(table: Table, given: Given) -> tuple[Table, list[str]]:
     """Keep the rows that satisfy every condition."""
     notes = []
@@ -70,7 +77,7 @@ def _mapped(table: Table, given: Given) -> tuple[dict[str, pl.Series], set[str],
     """Find the mapped columns, which source columns they use, and which a constant stands in for."""
     columns, used, notes = {}, set(), []
     for name, expression in given.mapping.items():
-        source, offset = _parse(table, expression)
+        source, offset = _parse(table.frame.columns, expression)
         if source in table.frame.columns:
             series = table.frame[source]
             columns[name] = typed(series, pl.Int64(), table.place) + offset if offset else series
@@ -83,10 +90,10 @@ def _mapped(table: Table, given: Given) -> tuple[dict[str, pl.Series], set[str],
     return columns, used, notes
 
 
-def _parse(table: Table, expression: str) -> tuple[str, int]:
+def _parse(columns: Collection[str], expression: str) -> tuple[str, int]:
     """Split ``column-1`` into column and offset, unless a column has that very name."""
     match = _OFFSET.fullmatch(expression)
-    if expression in table.frame.columns or match is None or match["name"] not in table.frame.columns:
+    if expression in columns or match is None or match["name"] not in columns:
         return expression, 0
     return match["name"], int(match["offset"].replace(" ", ""))
 

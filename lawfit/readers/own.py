@@ -38,7 +38,7 @@ def read(path: Path) -> RoundLog:
     """
     parts = pending(path)
     if path.is_dir() and not parts:
-        raise LogFormatError(f"{path}: a folder without Parquet parts, expected a round log")
+        raise LogFormatError(f"{path}: a folder without Parquet parts or other logs, expected some")
     files = [*([path] if path.is_file() or not parts else []), *parts]
     return RoundLog(concat([_read_file(file) for file in files]).frame, str(path))
 

@@ -14,7 +14,7 @@ MERGED_KEY = "lawfit.merged_parts"
 
 def folder_of(path: Path) -> Path:
     """Folder of the parts of the round log ``path``."""
-    return path.with_name(path.name + SUFFIX)
+    return path.parent / (path.name + SUFFIX)
 
 
 def pending(path: Path) -> list[Path]:
@@ -39,7 +39,7 @@ def _parts(path: Path) -> list[Path]:
 
 
 def _merged(path: Path) -> set[str]:
-    file = path.with_name(path.name.removesuffix(SUFFIX)) if path.is_dir() else path
+    file = path.parent / path.name.removesuffix(SUFFIX) if path.is_dir() else path
     if file.suffix.lower() != ".parquet" or not file.is_file():
         return set()
     try:

@@ -51,27 +51,32 @@ def gathered(rows: Sequence[Mapping[str, Any]], place: Place, notes: Sequence[st
     return Sheet(frame, place, tuple(notes))
 
 
-def fill(sheet: Sheet, constants: Mapping[str, Any]) -> Sheet:
+def fill(sheet: Sheet, constants: Mapping[str, Any], *, others: bool = False) -> Sheet:
     """Give every row the value of ``constants`` where the file holds none.
+
+    A constant never overrides what was measured: another value of the file is an error, or, where the constants are
+    meant for ``others`` of several files, stands with a note.
 
     Raises
     ------
     LogFormatError
-        The file holds another value: a constant never overrides what was measured.
+        The file holds another value.
     """
-    frame = sheet.frame
+    frame, notes = sheet.frame, list(sheet.notes)
     for name, value in constants.items():
         dtype = BY_NAME[name].dtype
         filled = pl.repeat(value, frame.height, dtype=dtype, eager=True).alias(name)
         if name in frame.columns:
             held = typed(frame[name], dtype, sheet.place)
             at = _first_difference(held, value)
-            if at is not None:
+            if at is not None and others:
+                notes.append(f"{sheet.place.source}: keeps its own {name}; --set {name}={value} is for the others")
+            elif at is not None:
                 where = sheet.place.of(at)
                 raise LogFormatError(f"--set {name}={value}, but the file holds {held[at]!r} ({where})")
             filled = held.fill_null(value)
         frame = frame.with_columns(filled)
-    return Sheet(frame, sheet.place, sheet.notes)
+    return Sheet(frame, sheet.place, tuple(notes))
 
 
 def _first_difference(held: pl.Series, value: Any) -> int | None:

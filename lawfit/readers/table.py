@@ -63,7 +63,10 @@ def load_table(path: Path) -> Table:
     elif suffix in SEPARATORS:
         table = _separated(path, SEPARATORS[suffix])
     elif suffix not in JSON_SUFFIXES and first_record(path) is None:
-        raise LogFormatError(f"{path}: suffix {suffix!r}, expected .parquet, .csv, .tsv, .jsonl or .json")
+        raise LogFormatError(
+            f"{path}: no log that lawfit knows (docs/formats.md has a sample of each), and no table: suffix "
+            f"{suffix!r}, expected .parquet, .csv, .tsv, .jsonl or .json"
+        )
     else:
         records, place = load_records(path)
         names = {unicode(name): name for record in records for name in record}
@@ -121,6 +124,22 @@ def first_records(path: Path, most: int) -> tuple[Mapping[str, Any], ...]:
     try:
         return tuple(load_records(path)[0][:most])
     except LogFormatError:
+        return ()
+
+
+def header(path: Path) -> tuple[str, ...]:
+    """Read the names of the columns of a CSV, TSV or Parquet file; none where it cannot be read as such."""
+    if path.is_dir():
+        return ()
+    require_file(path)
+    try:
+        if path.suffix.lower() == ".parquet":
+            return tuple(pl.read_parquet_schema(path))
+        with path.open(encoding="utf-8-sig", newline="") as lines:
+            separator = SEPARATORS[path.suffix.lower()]
+            rows = csv.reader(filter(str.strip, lines), delimiter=separator, skipinitialspace=True)
+            return tuple(name.strip() for name in next(rows, []))
+    except (*UNREADABLE, UnicodeDecodeError, csv.Error):
         return ()
 
 
