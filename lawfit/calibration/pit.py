@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lawfit.arrays import Floats
-from lawfit.bootstrap import bootstrap, cluster_sums
+from lawfit.calibration.units import Units
 from lawfit.errors import NotIdentified
 from lawfit.laws.base import Law
 from lawfit.observations import Observations
@@ -58,6 +58,8 @@ class PitTest:
         (S,) 95% interval of ``below``, by the bootstrap over prompts.
     distance, p_value
         Largest gap between ``below`` and ``grid``, and how often resampled prompts stray so far from their own mean.
+    clustered
+        Whether prompts were drawn; else they are not named, and single rounds were.
     """
 
     grid: Floats
@@ -66,6 +68,7 @@ class PitTest:
     high: Floats
     distance: float
     p_value: float
+    clustered: bool = True
 
     @property
     def masses(self) -> Floats:
@@ -98,26 +101,27 @@ def place(law: Law, observations: Observations) -> Pit:
 
 
 def uniformity(pit: Pit, *, points: int = 19, resamples: int = 2000, seed: int = 0) -> PitTest:
-    """Test uniformity at the level of prompts.
+    """Test uniformity at the level of prompts; of single rounds, taken as independent, where prompts are not named.
 
     Raises
     ------
     NotIdentified
-        Prompts are not named, or there are fewer than two.
+        There are fewer than two prompts, or rounds.
     """
     rows = pit.observations
-    if rows.cluster is None or (rows.clusters or 0) < 2:
-        raise NotIdentified(f"{rows.source}: the test of uniformity needs at least two named prompts")
     grid = np.arange(1, points + 1) / (points + 1)
     columns = np.hstack([np.ones((len(rows), 1)), pit.share_below(grid)])
-    sums = cluster_sums(columns, rows.cluster, rows.weight)
-    interval = bootstrap(sums, lambda totals: totals[..., 1:] / totals[..., :1], resamples=resamples, seed=seed)
+    units = Units.of(columns, rows.weight, rows.cluster)
+    if units.count < 2:
+        raise NotIdentified(f"{rows.source}: the test of uniformity needs at least two prompts, or rounds without them")
+    interval = units.interval(lambda totals: totals[..., 1:] / totals[..., :1], resamples=resamples, seed=seed)
     distance = float(np.abs(interval.estimate - grid).max())
     strays = np.abs(interval.draws - interval.estimate).max(axis=1)
     # Draws of G prompts spread by sqrt((G - 1) / G) too little.
-    strays = strays * np.sqrt(len(sums) / (len(sums) - 1))
+    strays = strays * np.sqrt(units.count / (units.count - 1))
     p_value = (1.0 + float((strays >= distance).sum())) / (1.0 + len(strays))
-    return PitTest(grid, interval.estimate, interval.low, interval.high, distance, p_value)
+    clustered = rows.cluster is not None
+    return PitTest(grid, interval.estimate, interval.low, interval.high, distance, p_value, clustered)
 
 
 def within(law: Law, observations: Observations) -> Observations:

@@ -80,6 +80,6 @@ def plot_pit(test: PitTest, *, ax: Axes | None = None) -> Axes:
     axes.set_xlim(0.0, 1.0)
     axes.set_xlabel("place of a in the law's distribution")
     axes.set_ylabel("density")
-    title = f"largest gap {test.distance:.3f}, {in_words(test.p_value)} by prompts"
+    title = f"largest gap {test.distance:.3f}, {in_words(test.p_value)} by {'prompts' if test.clustered else 'rounds'}"
     axes.set_title(title, loc="left", fontsize="medium")
     return axes

@@ -6,10 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import ndtri
 
 from lawfit.arrays import Floats, Ints
-from lawfit.bootstrap import bootstrap, cluster_sums
+from lawfit.calibration.units import Units
 from lawfit.errors import FitError, NotIdentified
+
+# An interval of a share that is narrower has no width.
+_NO_WIDTH = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,16 +25,14 @@ class Forecast:
     probability, outcome, weight
         (n,) forecasts in [0, 1]; outcomes 0 or 1; weights.
     cluster
-        (n,) number of each row's prompt; rows of their own where prompts are not named.
-    clustered
-        Whether prompts are named.
+        (n,) number of each row's prompt; ``None`` where prompts are not named: a row of weight w is then w independent
+        forecasts.
     """
 
     probability: Floats
     outcome: Floats
     weight: Floats
-    cluster: Ints
-    clustered: bool
+    cluster: Ints | None
 
     @classmethod
     def of(
@@ -47,15 +49,25 @@ class Forecast:
         """
         p, y = np.asarray(probability, dtype=np.float64), np.asarray(outcome, dtype=np.float64)
         w = np.ones(p.shape) if weight is None else np.asarray(weight, dtype=np.float64)
-        groups = np.arange(p.size) if cluster is None else np.asarray(cluster)
-        if p.ndim != 1 or not p.shape == y.shape == w.shape == groups.shape:
-            shapes = f"probability {p.shape}, outcome {y.shape}, weight {w.shape}, cluster {groups.shape}"
+        groups = None if cluster is None else np.asarray(cluster)
+        if p.ndim != 1 or not p.shape == y.shape == w.shape == (p if groups is None else groups).shape:
+            named = "none" if groups is None else groups.shape
+            shapes = f"probability {p.shape}, outcome {y.shape}, weight {w.shape}, cluster {named}"
             raise FitError(f"{shapes}, expected columns of one length")
         if not ((p >= 0) & (p <= 1) & ((y == 0) | (y == 1)) & (w >= 0) & np.isfinite(w)).all():
             raise FitError("expected probabilities in [0, 1], outcomes 0 or 1, and finite weights >= 0")
         if not w.sum() > 0:
             raise NotIdentified("no forecast has a weight: nothing can be scored")
-        return cls(p, y, w, groups, cluster is not None)
+        return cls(p, y, w, groups)
+
+    @property
+    def clustered(self) -> bool:
+        """Whether prompts are named."""
+        return self.cluster is not None
+
+    def units(self, columns: ArrayLike) -> Units:
+        """Add up columns (n, K) by prompt, or take each row as forecasts of its own."""
+        return Units.of(columns, self.weight, self.cluster)
 
     def bins(self, count: int) -> Ints:
         """Give (n,) bin numbers of about equal weight, 0, 1, ..., in the order of the probabilities.
@@ -86,7 +98,8 @@ class Reliability:
     predicted, observed
         (B,) mean probability, and share that came true.
     low, high
-        (B,) 95% interval of ``observed``, by the bootstrap over prompts. It has no width where every prompt agrees.
+        (B,) 95% interval of ``observed``, by the bootstrap over prompts. Where every prompt agrees it would have no
+        width; there it is Wilson's, on the effective number of prompts.
     weight
         (B,) rows, weighted.
     ece
@@ -127,19 +140,24 @@ def reliability(forecast: Forecast, *, bins: int = 10, resamples: int = 2000, se
     member = code[:, None] == np.arange(size)
     p, y = forecast.probability[:, None], forecast.outcome[:, None]
     columns = np.hstack([member, member * p, member * y])
-    sums = cluster_sums(columns, forecast.cluster, forecast.weight)
+    units = forecast.units(columns)
 
     def observed(totals: Floats) -> Floats:
         return np.asarray(totals[..., 2 * size :] / totals[..., :size])
 
-    spread = bootstrap(sums, observed, resamples=resamples, seed=seed)
-    weight, promised, came = np.split(sums.sum(axis=0), 3)
-    ece, perfect = _calibration_errors(sums[:, 2 * size :] - sums[:, size : 2 * size], weight.sum(), resamples, seed)
+    spread = units.interval(observed, resamples=resamples, seed=seed)
+    weight, promised, came = np.split(units.total, 3)
+    # Draws of prompts that agree are all alike: not that there is no error, but that they cannot show it.
+    alike = spread.high - spread.low < _NO_WIDTH
+    ends = zip(wilson(came / weight, units.effective[:size]), (spread.low, spread.high), strict=True)
+    low, high = (np.where(alike, score, drawn) for score, drawn in ends)
+    off = Units(units.sums[:, 2 * size :] - units.sums[:, size : 2 * size], units.times)
+    ece, perfect = _calibration_errors(off, weight.sum(), resamples, seed)
     return Reliability(
         predicted=promised / weight,
         observed=came / weight,
-        low=spread.low,
-        high=spread.high,
+        low=low,
+        high=high,
         weight=weight,
         ece=ece,
         ece_perfect=float(perfect.mean()),
@@ -148,11 +166,16 @@ def reliability(forecast: Forecast, *, bins: int = 10, resamples: int = 2000, se
     )
 
 
-def _calibration_errors(residuals: Floats, total: float, resamples: int, seed: int) -> tuple[float, Floats]:
-    """Give the calibration error of (G, B) residual sums, and (resamples,) with a random sign for each prompt."""
-    rng = np.random.default_rng(seed)
-    blocks = []
-    for start in range(0, resamples, 100):
-        signs = rng.choice([-1.0, 1.0], size=(min(100, resamples - start), len(residuals)))
-        blocks.append(np.abs(signs @ residuals).sum(axis=1) / total)
-    return float(np.abs(residuals.sum(axis=0)).sum() / total), np.concatenate(blocks)
+def wilson(share: Floats, trials: Floats, level: float = 0.95) -> tuple[Floats, Floats]:
+    """Give the ends of Wilson's score interval of shares out of ``trials``, which need not be whole numbers."""
+    z2 = float(ndtri(0.5 + level / 2.0)) ** 2
+    scale = 1.0 + z2 / trials
+    centre = (share + z2 / (2.0 * trials)) / scale
+    half = np.sqrt(z2 * (share * (1.0 - share) / trials + z2 / (4.0 * trials**2))) / scale
+    return np.maximum(centre - half, 0.0), np.minimum(centre + half, 1.0)
+
+
+def _calibration_errors(residuals: Units, total: float, resamples: int, seed: int) -> tuple[float, Floats]:
+    """Give the calibration error of residual sums by bin, and (resamples,) with a random sign for each prompt."""
+    perfect = [np.abs(block).sum(axis=1) / total for block in residuals.signed(resamples=resamples, seed=seed)]
+    return float(np.abs(residuals.total).sum() / total), np.concatenate(perfect)

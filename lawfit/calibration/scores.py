@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lawfit.arrays import Floats
-from lawfit.bootstrap import Interval, bootstrap, cluster_sums
+from lawfit.bootstrap import Interval
 from lawfit.calibration.reliability import Forecast
 
 
@@ -70,12 +70,12 @@ def score(forecast: Forecast, *, bins: int = 10, resamples: int = 2000, seed: in
     with np.errstate(divide="ignore"):
         loss = -np.where(y > 0, np.log(p), np.log1p(-p))
     columns = np.stack([np.ones_like(p), y, (p - y) ** 2, np.where(np.isinf(loss), 0.0, loss), np.isinf(loss)], axis=1)
-    sums = cluster_sums(columns, forecast.cluster, forecast.weight)
+    units = forecast.units(columns)
     statistics = (_brier, _log_score, _brier_skill, _log_skill)
     brier, log_score, brier_skill, log_skill = (
-        bootstrap(sums, statistic, resamples=resamples, seed=seed) for statistic in statistics
+        units.interval(statistic, resamples=resamples, seed=seed) for statistic in statistics
     )
-    total = sums.sum(axis=0)
+    total = units.total
     return Scores(
         weight=float(total[0]),
         base_rate=float(total[1] / total[0]),

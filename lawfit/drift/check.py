@@ -19,6 +19,10 @@ from lawfit.observations import LastRound, Observations, Signal
 
 Verdict = Literal["holds", "broken", "cannot tell"]
 EVERYTHING = "all"
+NAMELESS = (
+    "prompts are not named: every round counts as independent; where rounds of a prompt are alike, the intervals are"
+    " too narrow"
+)
 
 
 @dataclass(frozen=True)
@@ -30,7 +34,8 @@ class Options:
     level
         Chance of any false alarm in the whole check, where the law does hold.
     tolerance
-        Difference of mean accepted tokens that does not matter; by default .1, or 5% of the promise where that is more.
+        Difference of mean accepted tokens that does not matter; by default 5% of the promised tokens per round, bonus
+        included: .05 (E[a] + 1). Speed goes with tokens per round, so this is an error of 5% in a promised speed.
     resamples, seed
         Of the bootstrap over prompts.
     """
@@ -49,7 +54,7 @@ class Options:
 
     def allowance(self, predicted: float) -> float:
         """Give the tolerance beside a promised mean, accepted tokens."""
-        return max(0.1, 0.05 * predicted) if self.tolerance is None else self.tolerance
+        return 0.05 * (max(predicted, 0.0) + 1.0) if self.tolerance is None else self.tolerance
 
 
 @dataclass(frozen=True)
@@ -70,9 +75,12 @@ class GroupCheck:
         p-values after Holm's correction over the whole check; NaN where a test could not be made.
     allowance
         Tolerated difference.
+    tests
+        p-values in the whole check.
     verdict
         ``broken``: a difference that is significant and exceeds the tolerance, of the mean or of E[a | H] by the
-        coefficients. ``holds``: the interval of the difference lies within the tolerance. Else ``cannot tell``.
+        coefficients. ``holds``: the interval of the difference lies within the tolerance. Else ``cannot tell``: no
+        break is seen, but one of up to ``gap.farthest`` could hide.
     """
 
     key: str
@@ -85,6 +93,7 @@ class GroupCheck:
     shape_p: float
     allowance: float
     level: float
+    tests: int
 
     @property
     def name(self) -> str:
@@ -106,8 +115,12 @@ class GroupCheck:
         """Judge the group."""
         if self.level_broken or self.shape_broken:
             return "broken"
-        farthest = max(self.gap.high - self.gap.predicted, self.gap.predicted - self.gap.low)
-        return "holds" if farthest <= self.allowance else "cannot tell"
+        return "holds" if self.gap.farthest <= self.allowance else "cannot tell"
+
+    @property
+    def wanting(self) -> int | str:
+        """Prompts (rounds where they are not named) that would tell beside these, or why more would not."""
+        return self.gap.wanting(self.allowance, self.tests)
 
 
 @dataclass(frozen=True)
@@ -147,7 +160,8 @@ def check(
     options
         Level and tolerance.
     last_round, signal
-        By default those of the law's own fit.
+        By default those of the law's own fit. Rows with count > 1 hold no last rounds; they are kept as they are where
+        no ``last_round`` is given.
 
     Raises
     ------
@@ -157,13 +171,15 @@ def check(
         An option is out of range, or a key not known.
     """
     options = options or Options()
-    last_round = last_round or (law.fitted.last_round if law.fitted else "keep")
+    last_round, remarks = _last_rounds(law, log, last_round)
     signal = signal or (law.fitted.signal if law.fitted else "root_entropy")
     grouping = group(log, by, last_round=last_round, signal=signal, needs_entropy=law.needs_entropy)
     rows = grouping.observations
     everything = Group(EVERYTHING, "", np.ones(len(rows), dtype=np.bool_))
     parts = [everything, *grouping.groups]
-    promised = _with_own_error(promise(law, rows), law, rows, options)
+    promised = promise(law, rows)
+    # On its own rounds a law errs as they do: its error is not another one.
+    promised = promised.exact() if _own_rounds(law, rows) else _with_own_error(promised, law, rows, options)
     gaps, refits = [], []
     for part in parts:
         seen = rows.take(part.rows)
@@ -174,17 +190,42 @@ def check(
     p_values += [float("nan") if isinstance(new, str) else new.p_value for new in refits]
     adjusted = holm(p_values)
     judged = zip(parts, gaps, refits, adjusted[: len(parts)], adjusted[len(parts) :], strict=True)
-    groups = tuple(_group(rows, *columns, options) for columns in judged)
-    return Check(law, groups, options, (*grouping.notes, *_notes(law, rows)))
+    tests = int(np.count_nonzero(~np.isnan(p_values)))
+    groups = tuple(_group(rows, *columns, options, tests) for columns in judged)
+    return Check(law, groups, options, (*remarks, *grouping.notes, *_notes(law, rows)))
+
+
+def _last_rounds(law: Law, log: RoundLog, asked: LastRound | None) -> tuple[LastRound, tuple[str, ...]]:
+    """Choose what becomes of last rounds: as asked, else as in the law's fit where the log still shows them."""
+    if asked is not None:
+        return asked, ()
+    own: LastRound = law.fitted.last_round if law.fitted else "keep"
+    if own == "keep" or not (log.frame["count"] > 1).any():
+        return own, ()
+    return "keep", (
+        f"the law was fitted with last_round {own}, but rows with count > 1 no longer show last rounds: all rows are"
+        " kept, as whoever pooled them left them",
+    )
+
+
+def _own_rounds(law: Law, rows: Observations) -> bool:
+    return bool(law.fitted and rows.digest and law.fitted.digest == rows.digest)
+
+
+def _own_units(law: Law, rows: Observations) -> float | None:
+    """Count the prompts behind the law, or its rounds where those of the new log name none."""
+    if law.fitted is None:
+        return None
+    return law.fitted.rounds if rows.cluster is None else law.fitted.clusters
 
 
 def _with_own_error(promised: Promise, law: Law, rows: Observations, options: Options) -> Promise:
     """Give a fitted law without standard errors the error that these rounds would leave it, scaled to its prompts."""
-    prompts = law.fitted.clusters if law.fitted else None
-    if own_covariance(law) is not None or not prompts or rows.cluster is None or (rows.clusters or 0) < 2:
+    units = _own_units(law, rows)
+    if own_covariance(law) is not None or not units:
         return promised
     whole = measure(promised, rows, resamples=options.resamples, seed=options.seed, level=options.level)
-    return replace(promised, other_variance=whole.se**2 * (rows.clusters or 0) / prompts)
+    return replace(promised, other_variance=whole.rounds_se**2 * whole.units / units) if whole.known else promised
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -199,25 +240,32 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def _group(
-    rows: Observations, part: Group, gap: Gap, new: Refit | str, level_p: float, shape_p: float, options: Options
+    rows: Observations,
+    part: Group,
+    gap: Gap,
+    new: Refit | str,
+    level_p: float,
+    shape_p: float,
+    options: Options,
+    tests: int,
 ) -> GroupCheck:
     seen = rows.take(part.rows)
     allowance = options.allowance(gap.predicted)
     return GroupCheck(
-        part.key, part.value, seen.rounds, seen.clusters, gap, new, level_p, shape_p, allowance, options.level
+        part.key, part.value, seen.rounds, seen.clusters, gap, new, level_p, shape_p, allowance, options.level, tests
     )
 
 
 def _notes(law: Law, rows: Observations) -> list[str]:
     notes = []
-    if law.fitted and rows.digest and law.fitted.digest == rows.digest:
+    own_rounds = _own_rounds(law, rows)
+    if own_rounds:
         notes.append("the law was fitted on these very rounds: this shows how well it fits, not whether it still holds")
-    if own_covariance(law) is None:
-        exact = law.fitted is None or not law.fitted.clusters
-        how = "taken as exact" if exact else "given the error that these rounds would leave it"
+    if own_covariance(law) is None and not own_rounds:
+        how = "given the error that these rounds would leave it" if _own_units(law, rows) else "taken as exact"
         notes.append(f"the law carries no standard errors: it is {how}")
     if rows.cluster is None:
-        notes.append("prompts are not named: rounds are taken as independent, and the intervals are too narrow")
+        notes.append(NAMELESS)
     if law.ends and rows.longest > law.horizon:
         notes.append(f"the law ends at offset {law.horizon}: longer rounds are seen up to there")
     return notes

@@ -67,8 +67,8 @@ class Cusum:
             return None
         return "too much" if self.too_much >= self.too_little else "too little"
 
-    def after(self, hazards: ArrayLike, accept_len: int, missed: bool) -> Cusum:
-        """Add a round.
+    def after(self, hazards: ArrayLike, accept_len: int, missed: bool, times: float = 1.0) -> Cusum:
+        """Add a round, or several of the same kind.
 
         Parameters
         ----------
@@ -77,6 +77,8 @@ class Cusum:
         accept_len, missed
             Accepted draft tokens, bonus excluded, and whether a miss was seen after them (not so at the horizon, nor
             where the request ended).
+        times
+            How many such rounds came, one after the other.
 
         Raises
         ------
@@ -85,15 +87,17 @@ class Cusum:
         """
         h = np.atleast_1d(np.asarray(hazards, dtype=np.float64))
         seen = accept_len + missed
-        times = seen if h.size == 1 else 1  # one hazard for all offsets
+        same = seen if h.size == 1 else 1  # one hazard for all offsets
         h = h if h.size == 1 else h[:seen]
-        if len(h) * times != seen or not ((h >= 0) & (h <= 1)).all():
+        if len(h) * same != seen or not ((h >= 0) & (h <= 1)).all():
             raise FitError(f"hazards are {h.tolist()}, expected a probability for each of {seen} offsets")
         less, more = (
-            delta * accept_len - times * float(np.log1p(h * math.expm1(delta)).sum())
+            delta * accept_len - same * float(np.log1p(h * math.expm1(delta)).sum())
             for delta in (-self.shift, self.shift)
         )
-        return replace(self, too_much=max(0.0, self.too_much + less), too_little=max(0.0, self.too_little + more))
+        # Equal steps: floored after each, or after all of them, comes to the same.
+        much, little = self.too_much + times * less, self.too_little + times * more
+        return replace(self, too_much=max(0.0, much), too_little=max(0.0, little))
 
     def restarted(self) -> Cusum:
         """Start over, after an alarm was heeded."""
@@ -101,7 +105,7 @@ class Cusum:
 
 
 def watch(law: Law, observations: Observations, cusum: Cusum | None = None) -> Iterator[Cusum]:
-    """Feed rounds in row order, and yield the state after each; a row that stands for several rounds is fed once.
+    """Feed rounds in row order, and yield the state after each; a row of weight w is w rounds.
 
     Raises
     ------
@@ -113,5 +117,5 @@ def watch(law: Law, observations: Observations, cusum: Cusum | None = None) -> I
     entropy = rows.entropy if law.needs_entropy else None
     for at in range(len(rows)):
         hazards = law.hazard(None if entropy is None else entropy[at], int(rows.trials[at]))
-        state = state.after(hazards, int(rows.accept_len[at]), bool(rows.missed[at]))
+        state = state.after(hazards, int(rows.accept_len[at]), bool(rows.missed[at]), float(rows.weight[at]))
         yield state

@@ -25,8 +25,8 @@ class Refit:
     names, stored, fitted
         k coefficients, as stored and as fitted on the new rounds.
     wald, p_value
-        Wald statistic of their difference, errors of both sides included (by prompts on the new one); p by the F
-        distribution with k and prompts - k degrees of freedom.
+        Wald statistic of their difference, errors of both sides included (by prompts on the new one; by rounds where
+        prompts are not named); p by the F distribution with k and prompts (or rounds) - k degrees of freedom.
     shift
         Mean over the rounds of how far E[a | H] moves between the two, accepted draft tokens.
     """
@@ -64,29 +64,31 @@ def refit(law: Law, observations: Observations) -> Refit | str:
         )
     except LawfitError as error:
         return str(error)
-    if new.fitted is None or new.fitted.cluster_covariance is None or rows.cluster is None:
-        return "no errors by prompt"
+    nameless = rows.cluster is None
+    known = new.fitted and (new.fitted.covariance if nameless else new.fitted.cluster_covariance)
+    if new.fitted is None or known is None:
+        return "no standard errors" if nameless else "no errors by prompt"
     names = new.fitted.names
     now, then = slots_of(new, names), slots_of(law, names)
     if not now or len(now) != len(then):
         return f"its coefficients ({', '.join(names) or 'none'}) are not those of the stored law"
     stored = np.array([value_at(law, slot) for slot in then])
     fitted = np.array([value_at(new, slot) for slot in now])
-    covariance = np.array(new.fitted.cluster_covariance)
+    covariance = np.array(known, dtype=np.float64)
     own = own_covariance(law)
     if own is not None and own.shape == covariance.shape:
         covariance = covariance + own
-    known = np.isfinite(np.diag(covariance))
-    prompts, size = rows.clusters or 0, int(known.sum())
-    if not size or prompts <= size + 1:
-        return f"{prompts} prompts are too few for {size} coefficients"
-    wald = _wald((fitted - stored)[known], covariance[np.ix_(known, known)])
+    free = np.isfinite(np.diag(covariance))
+    units, size = rows.rounds if rows.clusters is None else float(rows.clusters), int(free.sum())
+    if not size or units <= size + 1:
+        return f"{units:.0f} {'rounds' if nameless else 'prompts'} are too few for {size} coefficients"
+    wald = _wald((fitted - stored)[free], covariance[np.ix_(free, free)])
     # Hotelling's factor: the covariance itself is estimated from so many prompts.
-    scaled = wald * (prompts - size) / (size * (prompts - 1))
+    scaled = wald * (units - size) / (size * (units - 1))
     shift = float(
         np.average(np.abs(means(new, within(new, rows)) - means(law, within(new, rows))), weights=rows.weight)
     )
-    p_value = float(stats.f.sf(scaled, size, prompts - size))
+    p_value = float(stats.f.sf(scaled, size, units - size))
     return Refit(names, tuple(stored.tolist()), tuple(fitted.tolist()), wald, p_value, shift)
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +65,7 @@ def invoke(*arguments: object) -> Any:
 def test_a_law_that_holds_exits_with_0(law: Path, tmp_path: Path) -> None:
     result = invoke(law, logged(rounds(2), tmp_path), "--tolerance", "0.3")
     assert result.exit_code == 0
-    assert "0 broken, 3 hold, 0 too small to tell" in result.stdout
+    assert "0 broken, 3 hold, 0 cannot tell" in result.stdout
     assert "task [red]" in result.stdout
     assert "drafter: not logged" in result.stderr
     assert "drafter" not in result.stdout
@@ -74,10 +75,58 @@ def test_a_broken_law_exits_with_1_and_says_where_in_a_sentence(law: Path, tmp_p
     result = invoke(law, logged(rounds(2, code=-1.0), tmp_path), "--by", "task")
     assert result.exit_code == 1
     (line,) = [line for line in result.stdout.splitlines() if line.startswith("task code: ")]
-    head, numbers, verdict = line.split(": ")
-    assert (head, verdict) == ("task code", "the law promises too much")
-    predicted, observed = (float(numbers.split(word)[1].split()[0].strip(",")) for word in ("predicted", "observed"))
-    assert predicted - observed > 0.3
+    number, interval = r"(-?[0-9.]+)", r"\(([0-9.]+) to ([0-9.]+)\)"
+    found = re.fullmatch(
+        f"task code: predicted {number} ±{number}, observed {number} {interval}: the law promises too much,"
+        f" by {number} {interval}",
+        line,
+    )
+    assert found is not None
+    predicted, own, observed, low, high, off, least, most = map(float, found.groups())
+    assert 0 < own < 0.1
+    assert low < observed < high < predicted
+    assert predicted - observed == pytest.approx(off, abs=0.011)
+    assert 0.3 < least < off < most
+
+
+def test_what_breaks_a_group_is_named_with_both_p_values(law: Path, tmp_path: Path) -> None:
+    result = invoke(law, logged(rounds(2, code=-1.0), tmp_path), "--by", "task")
+    header = next(line for line in result.stdout.splitlines() if "verdict" in line)
+    (row,) = [line for line in result.stdout.splitlines() if line.startswith(" task code")]
+    at, end = header.index("p, mean"), header.index("p, shape") + len("p, shape")
+    assert row[at - 2 : end].split() == ["<.001", "<.001"]
+    assert row.rstrip().endswith("broken: mean and shape")
+
+
+def test_strict_fails_where_it_is_not_shown_that_the_law_holds(law: Path, tmp_path: Path) -> None:
+    few = logged(RoundLog(rounds(2).frame.head(400)), tmp_path)
+    assert invoke(law, few).exit_code == 0
+    assert invoke(law, few, "--strict").exit_code == 1
+    assert invoke(law, few, "--strict", "--tolerance", "5").exit_code == 0
+
+
+def test_a_pooled_log_is_checked_unless_last_rounds_are_asked_for(tmp_path: Path) -> None:
+    path = tmp_path / "law.json"
+    write_text(path, AffineLogit.fit(rounds(1), last_round="drop").to_json())
+    log = logged(RoundLog(rounds(2).frame.with_columns(count=pl.lit(3, pl.Int64))), tmp_path)
+    result = invoke(path, log, "--by", "")
+    assert result.exit_code == 0
+    assert "rows with count > 1 no longer show last rounds: all rows are kept" in result.stderr
+    with pytest.raises(NotIdentified, match="hold no last rounds"):
+        invoke(path, log, "--last-round", "drop")
+
+
+def test_help_names_every_exit_code_the_tolerance_and_the_words_of_options(law: Path) -> None:
+    shown = " ".join(invoke("--help").stdout.replace("│", " ").split())
+    for text in (
+        "2 on bad input",
+        "with --strict",
+        "0.135 at 1.7",
+        "drop|censor|keep",
+        "root_entropy|prev_entropy",
+        "precision, or any plain column",
+    ):
+        assert text in shown
 
 
 def test_json_holds_every_group_with_its_numbers_and_verdict(law: Path, tmp_path: Path) -> None:
@@ -92,7 +141,9 @@ def test_json_holds_every_group_with_its_numbers_and_verdict(law: Path, tmp_path
     assert "task code" in record["broken"]
     code = record["groups"][2]
     assert code["verdict"] == "broken"
-    assert code["sentence"].endswith("the law promises too little")
+    assert "the law promises too little, by 1." in code["sentence"]
+    assert code["broken_by"] == "mean and shape"
+    assert 0 < code["difference_low"] < code["difference"] == code["observed"] - code["predicted"]
     assert code["predicted"] < code["observed_low"] < code["observed"] < code["observed_high"]
     assert code["p_holm"] < 0.05
     assert code["calibration_slope"] == pytest.approx(code["refit"]["b1"] / record["params"]["b1"])
@@ -102,11 +153,27 @@ def test_a_small_log_is_too_small_and_not_fine(law: Path, tmp_path: Path) -> Non
     few = RoundLog(rounds(2).frame.head(120))
     result = invoke(law, logged(few, tmp_path), "--by", "task")
     assert result.exit_code == 0
-    assert "0 broken, 0 hold, 3 too small to tell" in result.stdout
-    assert "beyond the tolerance): all, task [red], task code" in result.stdout
+    assert "0 broken, 0 hold, 3 cannot tell" in result.stdout
+    (line,) = [line for line in result.stdout.splitlines() if line.startswith("all: ")]
+    assert "no break seen, but one of up to" in line
+    assert "tokens could hide (0.1" in line
     record = json.loads(invoke(law, tmp_path / "rounds.parquet", "--by", "task", "--json").stdout)
-    assert "cannot tell from 1 prompts" in record["groups"][1]["sentence"]
-    assert record["groups"][1]["observed_low"] is None
+    assert record["groups"][0]["could_hide"] > record["groups"][0]["tolerance"]
+    assert "cannot tell: a single prompt shows no error" in record["groups"][1]["sentence"]
+    assert record["groups"][1]["difference_low"] is record["groups"][1]["more_to_tell"] is None
+
+
+def test_how_many_prompts_more_would_tell_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "exact.json"
+    write_text(path, AffineLogit(1.2, 0.9, 6).to_json())
+    log = logged(RoundLog(rounds(2).frame.head(600)), tmp_path)
+    (line,) = [line for line in invoke(path, log, "--by", "").stdout.splitlines() if line.startswith("all: ")]
+    found = re.search(r"about ([0-9]+) prompts more would tell$", line)
+    (group,) = json.loads(invoke(path, log, "--by", "", "--json").stdout)["groups"]
+    assert found is not None
+    assert int(found.group(1)) == pytest.approx(group["more_to_tell"], rel=0.06)
+    assert group["more_to_tell_unit"] == "prompts"
+    assert group["predicted_se"] == 0
 
 
 def test_a_changed_shape_is_said_with_its_coefficients(tmp_path: Path) -> None:
@@ -114,7 +181,7 @@ def test_a_changed_shape_is_said_with_its_coefficients(tmp_path: Path) -> None:
     write_text(path, AffineLogit(0.69, 0.2, 6).to_json())
     result = invoke(path, logged(rounds(2), tmp_path), "--by", "", "--tolerance", "0.25")
     assert result.exit_code == 1
-    assert "all: the mean agrees, but b0 0.69 is now 1." in result.stdout
+    assert "all: the mean agrees (predicted 1.63, observed 1.74 (1.67 to 1.82)), but b0 0.69 is now 1." in result.stdout
 
 
 def test_a_law_without_errors_of_its_own_is_checked_with_a_note(tmp_path: Path) -> None:

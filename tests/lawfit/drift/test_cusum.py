@@ -83,3 +83,17 @@ def test_hazards_that_do_not_cover_the_round_are_refused() -> None:
         Cusum().after([0.5, 0.5], 2, True)
     with pytest.raises(FitError, match="expected a probability"):
         Cusum().after([1.5], 0, True)
+
+
+def test_a_row_of_weight_w_is_w_rounds() -> None:
+    law = FreeHazard((0.5, 0.6))
+    weight = np.array([3.0, 1.0, 40.0, 7.0])
+    rows = Observations(np.array([2, 0, 1, 2]), np.full(4, 2), np.array([False, True, True, False]), weight)
+    one_by_one = Observations(
+        *(np.repeat(column, weight.astype(int)) for column in (rows.accept_len, rows.horizon, rows.missed)),
+        np.ones(int(weight.sum())),
+    )
+    ends = np.cumsum(weight).astype(int) - 1
+    states = list(watch(law, one_by_one))
+    for state, end in zip(watch(law, rows), ends, strict=True):
+        assert (state.too_much, state.too_little) == pytest.approx((states[end].too_much, states[end].too_little))

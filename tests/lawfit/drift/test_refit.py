@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -49,4 +50,16 @@ def test_why_there_is_no_comparison_is_said(world: Callable[..., RoundLog]) -> N
     assert seen.cluster is not None
     assert refit(AffineLogit.fit(seen), seen.take(seen.cluster < 3)) == "3 prompts are too few for 2 coefficients"
     assert refit(Isotonic.fit(seen), seen) == "no errors by prompt"
+    nameless = replace(seen, cluster=None)
+    assert refit(Isotonic.fit(seen), nameless) == "no standard errors"
     assert "at infinity" in str(refit(AffineLogit(1.0, 1.0, 8), seen.take(seen.accept_len == 8)))
+
+
+def test_without_prompts_the_errors_are_those_of_independent_rounds(world: Callable[..., RoundLog]) -> None:
+    law, nameless = AffineLogit(1.2, 0.9, 8), replace(observe(world(2)), cluster=None)
+    found = refit(law, nameless)
+    assert isinstance(found, Refit)
+    new = AffineLogit.fit(nameless)
+    assert new.fitted is not None
+    move = np.array([new.b0 - law.b0, new.b1 - law.b1])
+    assert found.wald == pytest.approx(move @ np.linalg.solve(np.array(new.fitted.covariance), move))
