@@ -131,7 +131,7 @@ def counterfactual_sweep(
     frame = log.frame
     unknown = frame["accept_ranks"].null_count()
     if unknown:
-        raise NotIdentified(f"{log.source}: {unknown} of {len(frame)} rounds have no accept_ranks")
+        raise NotIdentified(f"{log.source}: {unknown} of {len(frame)} rows have no accept_ranks")
     largest = max(frame["budget"].drop_nulls().to_list(), default=0)
     wrong = [n for n in budgets if not 0 <= n <= largest]
     if wrong:

@@ -18,6 +18,7 @@ from lawfit.observations import LastRound, Signal, require
 from lawfit.readers import Reading, own, read_with_notes
 from lawfit.readers.folders import real
 from lawfit.scan import Scan, is_own, scan_files
+from lawfit.words import counted
 
 LARGE = 5_000_000  # rows, beyond which a log is pooled instead of being read whole
 _HELP = """Pool like rounds of a log into rows with a count.
@@ -75,7 +76,8 @@ def run(
         print_json({**facts, "output": str(output)})
     else:
         known = "unknown" if facts["clusters"] is None else facts["clusters"]
-        print(f"{facts['rounds']} rounds in {facts['rows']} rows, prompts or shards: {known} -> {output}")
+        size = f"{counted(facts['rounds'], 'round')} in {counted(facts['rows'], 'row')}"
+        print(f"{size}, prompts or shards: {known} -> {output}")
 
 
 def read_or_compress(

@@ -18,6 +18,7 @@ from lawfit.readers.folders import expand, real
 from lawfit.readers.given import parse_pairs
 from lawfit.readers.parts import folder_of
 from lawfit.schema import COLUMNS
+from lawfit.words import counted
 
 SUFFIXES = (".parquet", ".jsonl", ".ndjson")
 LARGE = 64 * 2**20  # bytes, from which reading shows its progress; so do as many files
@@ -130,7 +131,7 @@ def summary(log: RoundLog) -> dict[str, Any]:
 def _sentence(facts: dict[str, Any]) -> str:
     requests, prompts = ("unknown" if facts[name] is None else facts[name] for name in ("requests", "prompts"))
     return (
-        f"{facts['rounds']} rounds, requests: {requests}, prompts: {prompts}, "
+        f"{counted(facts['rounds'], 'round')}, requests: {requests}, prompts: {prompts}, "
         f"mean accept_len {facts['mean_accept_len']:.4f}, with entropy: {facts['entropy_share']:.1%}"
     )
 

@@ -35,6 +35,7 @@ from lawfit.readers.folders import expand, real, stem
 from lawfit.readers.given import Given
 from lawfit.readers.glimpse import Glimpse
 from lawfit.readers.sheet import Sheet, fill
+from lawfit.words import counted
 
 
 @dataclass(frozen=True)
@@ -229,7 +230,8 @@ def _repeated_rounds(log: RoundLog) -> list[str]:
     extra = numbered.height - numbered.n_unique() if numbered.height else 0
     if not extra:
         return []
-    return [f"{extra} rows repeat the round of a request: several requests seem to share one request_id"]
+    what = f"{counted(extra, 'row')} with a round that the request had already"
+    return [f"{what}: several requests seem to share one request_id"]
 
 
 __all__ = ["FORMATS", "Format", "Reading", "read_rounds", "read_with_notes"]

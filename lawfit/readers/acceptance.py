@@ -29,6 +29,8 @@ class Form:
 
     Attributes
     ----------
+    name
+        What the block is called.
     accepted, drafted
         Keys of the totals, bonus out.
     cure
@@ -37,6 +39,7 @@ class Form:
         Share of the rounds that may be short drafts counted as misses; 0 where the engine can tell each step.
     """
 
+    name: str
     accepted: str
     drafted: str
     cure: str
@@ -49,8 +52,9 @@ def step_rows(block: Record, form: Form, given: Given) -> Made:
     Raises
     ------
     LogFormatError
-        The counts contradict each other, or the steps share no known horizon.
+        A field is absent, the counts contradict each other, or the steps share no known horizon.
     """
+    block.require((_HISTOGRAM, "num_spec_steps", form.accepted, form.drafted), form.name)
     counts = read_counts(block, _HISTOGRAM)
     steps = Stated("num_spec_steps", block.whole("num_spec_steps"))
     accepted = Stated(form.accepted, block.whole(form.accepted))

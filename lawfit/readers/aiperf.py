@@ -24,7 +24,10 @@ from lawfit.readers.sheet import Sheet, gathered
 
 _NESTED = "spec_decode_acceptance"
 _FORM = Form(
-    "num_accepted_draft_tokens", "num_draft_tokens", "let the engine write per_step_drafted, as vLLM's detailed does"
+    "AIPerf's acceptance record",
+    "num_accepted_draft_tokens",
+    "num_draft_tokens",
+    "let the engine write per_step_drafted, as vLLM's detailed does",
 )
 _SIGNATURE = {"engine", "acceptance_histogram", "num_spec_steps"}
 _NAMES = ("x_request_id", "request_id", "id")
@@ -43,7 +46,7 @@ def read(path: Path, given: Given) -> Sheet:
     LogFormatError
         No record has steps, its counts contradict each other, it is llama.cpp's, or its horizon is not known.
     """
-    found = read_blocks(path, _blocks, lambda block: step_rows(block.record, _FORM, given))
+    found = read_blocks(path, _blocks, lambda block: step_rows(block.record, _FORM, given), _FORM.name)
     return gathered(found.rows, found.place, (*found.notes, f"{path}: {LIMITS}"))
 
 

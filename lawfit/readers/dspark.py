@@ -20,6 +20,7 @@ from lawfit.readers.record import Record
 from lawfit.readers.responses import text
 from lawfit.readers.sheet import Sheet, gathered
 from lawfit.readers.table import load_records
+from lawfit.words import counted
 
 _DUMP = "dspark_info_record"
 _TIMES = {"draft_gpu_ms": "draft_ms", "target_verify_gpu_ms": "verify_ms", "step_gpu_ms": "round_ms"}
@@ -55,7 +56,7 @@ def read(path: Path, given: Given) -> Sheet:
         raise LogFormatError(f"{path}: no pass of the dump lists its requests; start SGLang with {_SWITCH}")
     lines = None if place.lines is None else [place.lines[number] for number in where]
     notes = (
-        f"{path}: rounds of {len(rounds)} requests with their own horizons; times are those of the whole batch",
+        f"{path}: rounds of {counted(len(rounds), 'request')} with their own horizons; times are of the whole batch",
         f"{path}: no entropy and no prompt; confidence and survival have no column and are left out",
     )
     return gathered(rows, Place(place.source, lines), notes, engine="SGLang", drafter="DSpark", shape="chain")
@@ -90,6 +91,7 @@ def _rows(step: Record) -> list[Row]:
 
 
 def _row(request: Record) -> Row:
+    request.require(("verify_len", "acc_len", "correct_drafts"), "a request of SGLang's dspark dump")
     verified, emitted = request.whole("verify_len"), request.whole("acc_len")
     correct = request.whole("correct_drafts")
     trimmed = request.whole("cap_trim") if request.values.get("cap_trim") is not None else 0

@@ -26,6 +26,7 @@ from lawfit.readers.given import Given
 from lawfit.readers.glimpse import Glimpse
 from lawfit.readers.sheet import Sheet
 from lawfit.readers.table import Table, load_table
+from lawfit.words import counted
 
 _TYPES: dict[str, pl.DataType] = {
     "round": pl.Int64(),
@@ -75,7 +76,9 @@ def read(path: Path, given: Given) -> Sheet:
         root_entropy="entropy",
     )
     cut = int(rows.select(beyond.sum()).item())
-    notes = [f"{path}: {cut} extended rounds accepted beyond the horizon {horizon} and are cut to it"] if cut else []
+    notes = (
+        [f"{path}: {counted(cut, 'extended round')} accepted beyond the horizon {horizon}, cut to it"] if cut else []
+    )
     notes.append(f"{path}: horizon {horizon} as given, or the budget where that is less; no times, no draft signals")
     return Sheet(frame, table.place, tuple(notes))
 

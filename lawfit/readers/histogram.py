@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from lawfit.errors import LogFormatError
 from lawfit.readers.record import Record
+from lawfit.words import counted
 
 Counts = Mapping[int, int]
 Row = dict[str, Any]
@@ -98,8 +99,8 @@ def check_one_horizon(
     cut = cut_bound(counts, undrafted, horizon)
     if cut > most_cut * steps:
         raise LogFormatError(
-            f"{drafted} tokens drafted in {steps} steps, not {horizon} in each: up to {cut} rounds may have accepted a "
-            f"shorter draft whole, and nothing says which; {cure} ({where})"
+            f"{drafted} tokens drafted in {steps} steps, not {horizon} in each: up to {counted(cut, 'round')} may have "
+            f"accepted a shorter draft whole, and nothing says which; {cure} ({where})"
         )
     return cut
 
@@ -109,8 +110,8 @@ def cut_note(source: Path | str, cut: int, steps: int) -> list[str]:
     if not cut:
         return []
     return [
-        f"{source}: some drafts were shorter than the horizon and nothing says which: at most {cut} of {steps} rounds "
-        "are a whole short draft counted as a miss"
+        f"{source}: some drafts were shorter than the horizon and nothing says which: at most {cut} of "
+        f"{counted(steps, 'round')} may be a whole short draft counted as a miss"
     ]
 
 
@@ -144,4 +145,4 @@ def tokens_note(path: Path, differences: Sequence[int]) -> list[str]:
     if low < 0:
         meaning.append("fewer: the last round was cut after it was counted")
     said = f"; {'; '.join(meaning)}" if meaning else ""
-    return [f"{path}: the sums of accept_len + 1 {found} {len(differences)} requests{said}"]
+    return [f"{path}: the sums of accept_len + 1 {found} {counted(len(differences), 'request')}{said}"]

@@ -12,6 +12,7 @@ from typing import Generic, TypeVar
 from lawfit.errors import LogFormatError
 from lawfit.place import Place
 from lawfit.readers.table import require_file
+from lawfit.words import counted
 
 T = TypeVar("T")
 
@@ -106,7 +107,9 @@ def find_lines(path: Path, mark: re.Pattern[str], parse: Callable[[Line], T]) ->
             notes.append(f"{line.where}: the last line is cut short and left out ({error})")
             continue
         numbers.append(line.number)
-    told = f"{path}: {len(items)} speculative lines read, {total - len(items)} other lines skipped"
+    told = (
+        f"{path}: {counted(len(items), 'speculative line')} read, {counted(total - len(items), 'other line')} skipped"
+    )
     return Found(tuple(items), tuple(numbers), (told, *notes))
 
 

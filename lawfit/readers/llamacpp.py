@@ -17,6 +17,7 @@ from lawfit.readers.record import Record
 from lawfit.readers.sheet import Sheet
 from lawfit.readers.table import load_records
 from lawfit.readers.walk import objects
+from lawfit.words import counted
 
 _DRAFTED, _ACCEPTED, _PREDICTED = "draft_n", "draft_n_accepted", "predicted_n"
 _CURE = (
@@ -43,12 +44,12 @@ def read(path: Path, given: Given) -> Sheet:
         raise LogFormatError(f"{path}: timings of llama.cpp without draft_n: no speculation")
     drafted, accepted = (sum(block.whole(name) for block in blocks) for name in (_DRAFTED, _ACCEPTED))
     steps = [_steps(block) for block in blocks]
-    counted = sum(number for number in steps if number is not None)
-    known = counted and None not in steps
-    mean = f", {accepted / counted:.4f} accepted a step (bonus excluded) over {counted} steps" if known else ""
+    total = sum(number for number in steps if number is not None)
+    known = total and None not in steps
+    mean = f", {accepted / total:.4f} accepted a step (bonus excluded) over {counted(total, 'step')}" if known else ""
     raise LogFormatError(
-        f"{len(blocks)} requests of llama.cpp say {accepted} tokens accepted of {drafted} drafted{mean}: sums without "
-        f"a histogram, which no law can be fitted to; {_CURE} ({blocks[0].where})"
+        f"{counted(len(blocks), 'request')} of llama.cpp: {accepted} tokens accepted of {drafted} drafted{mean}: sums "
+        f"without a histogram, which no law can be fitted to; {_CURE} ({blocks[0].where})"
     )
 
 

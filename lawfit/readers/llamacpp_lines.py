@@ -22,6 +22,7 @@ from lawfit.readers.glimpse import Glimpse
 from lawfit.readers.lines import Found, Line, find_lines
 from lawfit.readers.sheet import Sheet
 from lawfit.readers.windows import Print, Window, make_window, window_sheet
+from lawfit.words import counted
 
 _NUMBER = r"\d{1,9}(?:\.\d{1,12})?"
 _RATES = rf"\(\s*({_NUMBER}(?:,\s*{_NUMBER})*)\s*\)"
@@ -133,8 +134,8 @@ def _sums(path: Path) -> LogFormatError:
     found = find_lines(path, re.compile(f"{_MARK.pattern}|{_EXAMPLE.pattern}"), _pair)
     totals = [sum(column) for column in zip(*found.items, strict=True)]
     return LogFormatError(
-        f"{len(found.items)} lines of llama.cpp say {totals[0]} tokens accepted of {totals[1]} drafted: sums without "
-        f"the number of rounds, which no law can be fitted to; {_NEWER} ({path}:{found.numbers[0]})"
+        f"{counted(len(found.items), 'line')} of llama.cpp: {totals[0]} tokens accepted of {totals[1]} drafted: sums "
+        f"without the number of rounds, which no law can be fitted to; {_NEWER} ({path}:{found.numbers[0]})"
     )
 
 

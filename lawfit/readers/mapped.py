@@ -11,6 +11,7 @@ import polars as pl
 from lawfit.cast import fits_nowhere, typed
 from lawfit.errors import LogFormatError
 from lawfit.readers.given import Given
+from lawfit.readers.hints import mapping_hint
 from lawfit.readers.sheet import Sheet
 from lawfit.readers.table import Table, load_table
 from lawfit.schema import BY_NAME, REQUIRED
@@ -103,8 +104,7 @@ def _require(table: Table, columns: dict[str, pl.Series], given: Given) -> None:
     if absent:
         raise LogFormatError(
             f"{table.place.source}: not a known log, and no column gives {' and '.join(absent)}; "
-            f"{_have(table)}. Say which is which and make it one: lawfit convert {table.place.source} "
-            "--map accept_len=accepted,root_entropy=entropy --set horizon=15 -o rounds.parquet"
+            f"{_have(table)}; {mapping_hint(table)}"
         )
 
 

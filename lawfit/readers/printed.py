@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from lawfit.errors import LogFormatError
+from lawfit.words import counted
 
 # A rate that was computed in single precision may be printed one digit off a tie.
 _FLOAT32 = Fraction(1, 5_000_000)
@@ -150,6 +151,7 @@ def slack_note(source: str, recovered: Sequence[Recovered]) -> list[str]:
     largest = max(recovered, key=lambda window: window.slack / max(1, sum(window.counts.values())))
     share = largest.slack / max(1, sum(largest.counts.values()))
     return [
-        f"{source}: in {len(loose)} of {len(recovered)} lines the digits leave open, by up to {max(loose)} rounds "
-        f"({share:.2%} of a line's), how many reached a position; rounds and accepted tokens are exact"
+        f"{source}: in {len(loose)} of {counted(len(recovered), 'line')} the digits leave open, by up to "
+        f"{counted(max(loose), 'round')} ({share:.2%} of a line's), how many reached a position; rounds and "
+        "accepted tokens are exact"
     ]

@@ -154,11 +154,12 @@ def _counts(span: Scrape) -> dict[int, int]:
 
 
 def _repeats(source: str, spans: Sequence[Scrape]) -> list[str]:
-    """Tell of spans with the very numbers of another: a run that was repeated greedily says nothing new."""
+    """Tell of spans with the very numbers of another: by chance, or a run that was repeated greedily."""
     seen = [(sorted(span.totals.items()), sorted(span.survivors.items())) for span in spans]
     again = sum(counters in seen[:number] for number, counters in enumerate(seen))
     if not again:
         return []
     return [
-        f"{source}: {again} of {len(spans)} sets repeat the numbers of another: rounds of a repeated run are not new"
+        f"{source}: {again} of {len(spans)} sets have the very numbers of another; all are kept as runs of their own. "
+        "If that is one greedy run repeated, its rounds tell nothing new: convert one of them"
     ]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from lawfit.errors import LogFormatError
 
 _INT64_END = 2**63
+_SHOWN = 12  # names of fields in a message
 
 
 @dataclass(frozen=True)
@@ -18,6 +19,12 @@ class Record:
 
     values: Mapping[str, Any]
     where: str
+
+    def require(self, names: Sequence[str], what: str) -> None:
+        """Raise `LogFormatError` that names every one of ``names`` that is absent from ``what``."""
+        if absent := [name for name in names if self.values.get(name) is None]:
+            have = ", ".join(list(self.values)[:_SHOWN]) or "none"
+            raise LogFormatError(f"no {' and no '.join(absent)} in {what}; its fields are {have} ({self.where})")
 
     def whole(self, name: str) -> int:
         """Take a whole number >= 0; a float such as 3.0 counts as one."""

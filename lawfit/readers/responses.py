@@ -13,6 +13,7 @@ from lawfit.readers.columns import unicode
 from lawfit.readers.histogram import Row, cut_note, emitted, tokens_note
 from lawfit.readers.record import Record
 from lawfit.readers.table import load_records
+from lawfit.words import counted
 
 Response = Mapping[str, Any]
 
@@ -52,8 +53,10 @@ class Blocks:
     notes: tuple[str, ...]
 
 
-def read_blocks(path: Path, find: Callable[[Response, str], Iterator[Block]], make: Callable[[Block], Made]) -> Blocks:
-    """Make rows of every block that ``find`` yields for a response and its place.
+def read_blocks(
+    path: Path, find: Callable[[Response, str], Iterator[Block]], make: Callable[[Block], Made], expected: str
+) -> Blocks:
+    """Make rows of every block that ``find`` yields for a response and its place; ``expected`` names the blocks.
 
     Raises
     ------
@@ -74,10 +77,10 @@ def read_blocks(path: Path, find: Callable[[Response, str], Iterator[Block]], ma
             if made.rows and block.tokens is not None:
                 differences.append(block.tokens - emitted(made.rows))
     if not rows:
-        raise LogFormatError(f"{path}: no response has speculative steps")
+        raise LogFormatError(f"{path}: no response has speculative steps, expected {expected}")
     notes = [*tokens_note(path, differences), *cut_note(path, cut, sum(row.get("count", 1) for row in rows))]
     if idle := sorted(set(range(len(records))) - set(where)):
-        others = f", nor do {len(idle) - 1} others" if len(idle) > 1 else ""
+        others = f" (so it is with {counted(len(idle) - 1, 'other')})" if len(idle) > 1 else ""
         notes.append(f"{place.of(idle[0])}: a response without speculative steps gives no rows{others}")
     lines = None if place.lines is None else [place.lines[number] for number in where]
     return Blocks(rows, Place(place.source, lines), tuple(notes))

@@ -28,6 +28,7 @@ _ACCEPTED = ("spec_num_correct_drafts", "spec_accepted_drafts", "spec_accept_tok
 _HISTOGRAM = ("spec_correct_drafts_histogram", "spec_acceptance_histogram", "spec_accept_histogram")
 _PROPOSED = ("spec_num_proposed_drafts", "spec_proposed_drafts", "spec_draft_token_num")
 _STEPS = "spec_verify_ct"
+_EXPECTED = f"{_STEPS} in meta_info, in sglext.spec_tokens_details or in choices[].meta_info"
 _CAPS = "spec_cap_lens_histogram"
 
 
@@ -44,7 +45,7 @@ def read(path: Path, given: Given) -> Sheet:
     LogFormatError
         No response has a histogram, its counts contradict each other, or no horizon is given.
     """
-    found = read_blocks(path, _blocks, lambda block: _rows(block.record, given))
+    found = read_blocks(path, _blocks, lambda block: _rows(block.record, given), _EXPECTED)
     notes = (
         f"{path}: horizon {given.constants['horizon']} is taken for every round; the histogram does not tell it, and "
         "where the step count adapts a round may have had less",

@@ -14,6 +14,7 @@ from lawfit.readers.given import Given
 from lawfit.readers.glimpse import Glimpse
 from lawfit.readers.lines import Line, find_lines
 from lawfit.readers.sheet import Sheet
+from lawfit.words import counted
 
 _MARK = re.compile(r"Decode batch[.,]? .{0,40}#running-req")
 _LENGTH = re.compile(r"accept len: (\d{1,9}(?:\.\d{1,9})?)")
@@ -40,14 +41,14 @@ def read(path: Path, given: Given) -> Sheet:
     lengths = [length for length in found.items if length is not None]
     if not lengths:
         raise LogFormatError(
-            f"{path}: {len(found.items)} decode lines of SGLang, none with an accept len: no speculation"
+            f"{path}: {counted(len(found.items), 'decode line')} of SGLang, none with an accept len: no speculation"
         )
     first = next(number for number, length in zip(found.numbers, found.items, strict=True) if length is not None)
     mean = sum(lengths) / len(lengths)
     raise LogFormatError(
-        f"{len(lengths)} lines of SGLang say accept len {min(lengths):.2f} to {max(lengths):.2f} (mean of the lines "
-        f"{mean:.2f}, bonus included): each a mean over a batch without its number of rounds, which no law can be "
-        f"fitted to; {_CURE} ({path}:{first})"
+        f"{counted(len(lengths), 'line')} of SGLang: accept len {min(lengths):.2f} to {max(lengths):.2f} (mean of the "
+        f"lines {mean:.2f}, bonus included): each a mean over a batch without its number of rounds, which no law can "
+        f"be fitted to; {_CURE} ({path}:{first})"
     )
 
 

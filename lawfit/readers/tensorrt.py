@@ -1,7 +1,8 @@
 """TensorRT-LLM's responses: ``choices[].speculative_decoding`` with a dense ``acceptance_histogram``.
 
-Its totals are ``total_accepted_draft_tokens`` and ``total_draft_tokens``, by which it differs from vLLM's block; the
-bonus is out. ``num_spec_tokens`` is the horizon, null where the draft length is scheduled. There are no single rounds.
+By its place it differs from vLLM's block, and by its totals ``total_accepted_draft_tokens`` and ``total_draft_tokens``;
+the bonus is out. ``num_spec_tokens`` is the horizon, null where the draft length is scheduled. There are no single
+rounds.
 """
 
 from __future__ import annotations
@@ -17,13 +18,17 @@ from lawfit.readers.responses import Block, Response, choices, completion_tokens
 from lawfit.readers.sheet import Sheet, gathered
 
 _BLOCK = "speculative_decoding"
-_FORM = Form("total_accepted_draft_tokens", "total_draft_tokens", "run without a draft_len_schedule")
+_FORM = Form(
+    "TensorRT-LLM's choices[].speculative_decoding",
+    "total_accepted_draft_tokens",
+    "total_draft_tokens",
+    "run without a draft_len_schedule",
+)
 
 
 def recognise(glimpse: Glimpse) -> bool:
-    """Tell whether a choice of the first responses holds the block with its ``total_`` keys."""
-    blocks = [choice.get(_BLOCK) for first in glimpse.records for choice in choices(first)]
-    return any(isinstance(block, dict) and _FORM.drafted in block for block in blocks)
+    """Tell whether a choice of the first responses has the block; vLLM's stands elsewhere, or under another name."""
+    return any(_BLOCK in choice for first in glimpse.records for choice in choices(first))
 
 
 def read(path: Path, given: Given) -> Sheet:
@@ -34,7 +39,7 @@ def read(path: Path, given: Given) -> Sheet:
     LogFormatError
         No response has the block, its counts contradict each other, or its horizon is not known.
     """
-    found = read_blocks(path, _blocks, lambda block: step_rows(block.record, _FORM, given))
+    found = read_blocks(path, _blocks, lambda block: step_rows(block.record, _FORM, given), _FORM.name)
     notes = (*found.notes, f"{path}: histograms of whole requests, without the order of rounds; {LIMITS}")
     return gathered(found.rows, found.place, notes, engine="TensorRT-LLM")
 

@@ -28,7 +28,13 @@ from lawfit.readers.sheet import Sheet, gathered
 
 FLAG = "--per-request-spec-decode-metrics detailed"
 _OLD_BLOCK = "speculative_decoding_stats"
-_FORM = Form("num_accepted_draft_tokens", "num_draft_tokens", f"start vLLM with {FLAG}", most_cut=0.0)
+_FORM = Form(
+    "vLLM's metrics.speculative_decoding",
+    "num_accepted_draft_tokens",
+    "num_draft_tokens",
+    f"start vLLM with {FLAG}",
+    most_cut=0.0,
+)
 
 
 def recognise(glimpse: Glimpse) -> bool:
@@ -44,7 +50,7 @@ def read(path: Path, given: Given) -> Sheet:
     LogFormatError
         A response has no metrics, its counts contradict each other, or its horizon is not known.
     """
-    found = read_blocks(path, _blocks, lambda block: step_rows(block.record, _FORM, given))
+    found = read_blocks(path, _blocks, lambda block: step_rows(block.record, _FORM, given), _FORM.name)
     notes = (*found.notes, f"{path}: {LIMITS}")
     return gathered(found.rows, found.place, notes, engine="vLLM", shape="chain")
 

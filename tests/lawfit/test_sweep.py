@@ -155,7 +155,7 @@ def test_what_cannot_be_swept_is_refused() -> None:
         sweep({"a": whole}, "b")
     with pytest.raises(NotIdentified, match="no prompt is in all of a, b"):
         sweep({"a": whole.where(pl.col("prompt_id") == "p"), "b": whole.where(pl.col("prompt_id") == "q")}, "a")
-    with pytest.raises(NotIdentified, match="3 of 3 rounds have no accept_ranks"):
+    with pytest.raises(NotIdentified, match="3 of 3 rows have no accept_ranks"):
         counterfactual_sweep(whole, [2])
     ranked = log(arm([0, 0, 0], [1.0] * 3).with_columns(accept_ranks=pl.lit([], pl.List(pl.Int64))))
     for budget in (9, -1):

@@ -149,7 +149,7 @@ def test_rows_are_filtered_before_they_are_mapped(lawfit, tmp_path):
         *("-o", "r.parquet"),
     )
     assert code == 0
-    assert out.startswith("1 rounds")
+    assert out.startswith("1 round,")
     assert "w.csv: --where warm=false kept 2 of 3 rows" in err
     assert read_rounds("r.parquet").frame["accept_len"].to_list() == [3]
 
@@ -203,5 +203,5 @@ def test_means_are_reported_on_one_line_with_exit_2_and_no_output(lawfit, tmp_pa
     (tmp_path / "s.log").write_text("Decode batch, #running-req: 8, accept len: 2.47, accept rate: 0.49\n")
     code, out, err = lawfit("s.log", "-o", "r.parquet")
     assert (code, out) == (2, "")
-    assert err.startswith("lawfit: 1 lines of SGLang say accept len 2.47")
+    assert err.startswith("lawfit: 1 line of SGLang: accept len 2.47")
     assert not (tmp_path / "r.parquet").exists()

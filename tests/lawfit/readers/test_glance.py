@@ -63,7 +63,7 @@ def test_an_extended_round_beyond_the_horizon_is_cut_to_it_with_a_note(tmp_path)
         (15, 15, 2),
         (3, 15, 2),
     ]
-    assert any("1 extended rounds accepted beyond the horizon 15" in note for note in reading.notes)
+    assert any("1 extended round accepted beyond the horizon 15" in note for note in reading.notes)
 
 
 def test_a_plain_round_beyond_the_horizon_is_an_error(tmp_path):

@@ -53,7 +53,7 @@ def test_a_row_stands_for_the_rounds_of_a_length_that_occurred():
     [
         ([], None),
         ([0, 0], "equal the tokens of 2 requests"),
-        ([1], "differ by +1 tokens (completion less rounds) from 1 requests; more: tokens of the prompt's own pass"),
+        ([1], "differ by +1 tokens (completion less rounds) from 1 request; more: tokens of the prompt's own pass"),
         ([-2, 1], "differ by -2 to +1 tokens"),
         ([-1], "fewer: the last round was cut after it was counted"),
     ],

@@ -29,7 +29,7 @@ def test_a_line_is_the_histogram_of_its_request(write):
     frame = reading.log.frame
     assert counts(frame)[:4] == [(0, 3, 17), (1, 3, 15), (2, 3, 13), (3, 3, 42)]
     assert frame["request_id"].unique(maintain_order=True).to_list() == ["task 0", "task 3"]
-    assert any("at most 4 of 174 rounds are a whole short draft" in note for note in reading.notes)
+    assert any("at most 4 of 174 rounds may be a whole short draft" in note for note in reading.notes)
 
 
 def test_a_task_number_that_recurs_is_another_request(write):

@@ -84,6 +84,78 @@ def test_an_unknown_table_lists_its_columns_and_shows_how_to_map_them(tmp_path):
     assert "--map accept_len=" in str(caught.value)
 
 
+def hint(tmp_path, frame):
+    path = write_table(tmp_path / "a table.csv", frame)
+    with pytest.raises(LogFormatError) as caught:
+        read_rounds(path)
+    return str(caught.value)
+
+
+def test_the_hint_names_the_columns_of_the_file(tmp_path):
+    told = hint(tmp_path, pl.DataFrame({"H": [0.5, 1.0], "L": [6, 6], "prompt": ["x", "y"], "a": [1, 0]}))
+    options = "--map accept_len=a,horizon=L,root_entropy=H,prompt_id=prompt"
+    assert told.endswith(
+        f"by their names, perhaps: lawfit convert '{tmp_path}/a table.csv' {options} -o rounds.parquet"
+    )
+
+
+@pytest.mark.parametrize(("least", "source"), [(1, "acc_len-1"), (0, "acc_len")])
+def test_the_hint_takes_the_bonus_out_and_asks_for_the_horizon(tmp_path, least, source):
+    told = hint(tmp_path, pl.DataFrame({"acc_len": [least, 4], "entropy": ["much", "little"]}))
+    assert f"--map accept_len={source} --set horizon=N -o" in told
+    assert told.endswith("with N the tokens that a round drafted")
+    assert "root_entropy=" not in told
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"k": [1, 2], "per_step_ms": [4.5, 5.5]},
+        {"accepted": [0.5, 0.7], "drafted": [1, 1]},
+        {"accepted": [677], "horizon": [6]},
+        {"accepted": [677_000, 1], "horizon": [6, 6]},
+    ],
+)
+def test_what_does_not_look_like_rounds_gets_no_mapping(tmp_path, columns):
+    told = hint(tmp_path, pl.DataFrame(columns))
+    assert "nor does one look like accepted tokens a round" in told
+    assert "root_entropy" not in told
+
+
+def test_nested_columns_are_no_hint(tmp_path):
+    (tmp_path / "t.jsonl").write_text('{"accepted": [1], "prompt": {"a": 1}}\n{"accepted": [2], "prompt": {}}\n')
+    with pytest.raises(LogFormatError, match="nor does one look like accepted tokens a round"):
+        read_rounds(tmp_path / "t.jsonl")
+
+
+def test_a_mapping_for_a_server_log_says_what_the_file_is(samples, write):
+    path = write(samples["vllm lines"].text, "s1.log")
+    with pytest.raises(LawfitError) as caught:
+        read_rounds(path, mapping={"accept_len": "acc"})
+    assert str(caught.value) == (
+        f"{path}: is vllm-lines (vLLM server log, SpecDecoding metrics), which needs no mapping, and has no column "
+        "acc; a mapping goes with tables (CSV, TSV, JSON Lines, Parquet)"
+    )
+    with pytest.raises(LawfitError, match="has no column warm; a condition goes with tables"):
+        read_rounds(path, where=["warm=false"])
+
+
+def test_an_unknown_text_says_that_no_format_knows_it(write):
+    with pytest.raises(LogFormatError, match="no log that lawfit knows .*, and no table: suffix '.log'"):
+        read_rounds(write("INFO started\n", "s1.log"), mapping={"accept_len": "acc"})
+
+
+def test_of_several_inputs_a_mapping_is_for_the_tables_alone(samples, write, tmp_path):
+    server = write(samples["vllm lines"].text, "s1.log")
+    table = write_table(tmp_path / "t.csv", FRAME)
+    constants = {"horizon": 6, "task": "t"}
+    reading = read_with_notes([server, table], mapping=NAMES, constants=constants)
+    rows = reading.log.frame.group_by("run_id", "horizon", "task").agg(pl.col("count").sum()).sort("run_id").rows()
+    assert rows == [("s1", 5, "t", 140), ("t", 6, "t", 2)]
+    assert f"{server}: keeps its own horizon; --set horizon=6 is for the others" in reading.notes
+    assert reading.log.frame["root_entropy"].drop_nulls().to_list() == [0.5, 1.25]
+
+
 def test_each_prompt_is_a_request_where_no_column_says_otherwise(tmp_path):
     reading = read_with_notes(write_table(tmp_path / "t.csv", FRAME), mapping=NAMES, constants={"horizon": 6})
     assert reading.log.frame["request_id"].to_list() == ["é", "日本"]

@@ -86,10 +86,13 @@ def test_json_objects_of_the_same_names_are_scrapes_and_deltas_are_taken_as_such
     assert frame["run_id"].n_unique() == 2
 
 
-def test_a_repeated_run_is_told(write):
+def test_a_repeated_run_is_told_and_kept(write):
     found = dict(line.rsplit(" ", 1) for line in BEFORE.splitlines() if line.startswith("vllm"))
-    notes = read_with_notes(write([{"delta": found}] * 3, "d.json")).notes
-    assert any("2 of 3 sets repeat the numbers of another" in note for note in notes)
+    reading = read_with_notes(write([{"delta": found}] * 3, "d.json"))
+    notes = reading.notes
+    assert int(reading.log.frame["count"].sum()) == 300
+    assert reading.log.frame["run_id"].n_unique() == 3
+    assert any("2 of 3 sets have the very numbers of another; all are kept" in note for note in notes)
 
 
 @pytest.mark.parametrize(

@@ -104,7 +104,7 @@ def test_llamacpp_counters_give_their_histogram_with_a_bound_of_the_cut_drafts()
     rows = reading.log.frame.filter(pl.col("run_id").str.ends_with("/0"))
     assert rows.select("accept_len", "horizon", "count").rows() == [(0, 4, 412), (1, 4, 85), (2, 4, 7), (3, 4, 1)]
     assert any("at most 19 of 505 rounds" in note for note in reading.notes)
-    assert any("2 of 3 sets repeat the numbers of another" in note for note in reading.notes)
+    assert any("2 of 3 sets have the very numbers of another; all are kept" in note for note in reading.notes)
 
 
 def test_dflash_without_its_warm_up_rows():

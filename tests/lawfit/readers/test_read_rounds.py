@@ -82,7 +82,7 @@ def test_no_file_is_refused():
 
 def test_a_round_that_occurs_twice_in_a_request_is_noted(tmp_path):
     notes = read_with_notes(written(tmp_path / "a.jsonl", ROW, ROW, {**ROW, "round": 1})).notes
-    assert any(note.startswith("1 rows repeat the round of a request") for note in notes)
+    assert any(note.startswith("1 row with a round that the request had already") for note in notes)
 
 
 def test_each_file_read_is_reported(tmp_path):

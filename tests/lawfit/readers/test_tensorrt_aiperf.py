@@ -41,6 +41,26 @@ def test_tensorrt_is_told_from_vllm_and_gives_a_histogram_per_choice(write):
     assert frame["engine"].unique().to_list() == ["TensorRT-LLM"]
 
 
+def test_a_block_of_a_choice_is_tensorrts_whatever_it_lacks_and_the_error_names_all_that_is_absent(write):
+    short = {name: value for name, value in TENSORRT.items() if not name.startswith("total_")}
+    with pytest.raises(LogFormatError) as caught:
+        read_rounds(write(tensorrt(short), "r.json"))
+    assert str(caught.value).startswith(
+        "no total_accepted_draft_tokens and no total_draft_tokens in TensorRT-LLM's choices[].speculative_decoding; "
+        "its fields are num_spec_steps, acceptance_histogram, num_spec_tokens ("
+    )
+    with pytest.raises(LogFormatError, match=r"expected TensorRT-LLM's choices\[\]\.speculative_decoding"):
+        read_rounds(write(tensorrt(None), "r.json"))
+
+
+def test_the_fields_that_aiperfs_record_lacks_are_named(write):
+    short = {name: value for name, value in AIPERF.items() if name != "num_draft_tokens"}
+    with pytest.raises(
+        LogFormatError, match="no num_draft_tokens in AIPerf's acceptance record; its fields are engine"
+    ):
+        read_rounds(write(short, "p.json"))
+
+
 def test_a_draft_length_schedule_needs_its_horizon(write):
     path = write(tensorrt({**TENSORRT, "num_spec_tokens": None}), "r.json")
     with pytest.raises(LogFormatError, match=r"does not hold its horizon; give it, e\.g\. --set horizon=3"):
@@ -72,7 +92,7 @@ def test_an_aiperf_record_names_its_engine_and_compares_its_tokens(write):
         ("q", "vllm", 1, 1),
         ("q", "vllm", 3, 3),
     ]
-    assert f"{path}: the sums of accept_len + 1 equal the tokens of 1 requests" in reading.notes
+    assert f"{path}: the sums of accept_len + 1 equal the tokens of 1 request" in reading.notes
 
 
 def test_an_aiperf_record_with_steps_gives_rounds(write):
