@@ -112,8 +112,7 @@ class Manifest:
     @property
     def fingerprint(self) -> str:
         """Name of the features that it reads: caches with another one are stale."""
-        text = json.dumps([asdict(self.target), asdict(self.features)], sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()
+        return fingerprint(self.target, self.features)
 
     def to_json(self) -> str:
         """Write it as JSON."""
@@ -152,6 +151,12 @@ def _part(kind: type, values: dict[str, Any], where: str) -> Any:
         hints["layers"] = tuple[int, ...]  # type: ignore[assignment]
     require_keys(values, {field.name for field in fields(kind)}, where)
     return kind(**{name: typed(value, hints[name], f"{where}.{name}") for name, value in values.items()})
+
+
+def fingerprint(target: TargetIdentity, features: FeatureAddress) -> str:
+    """SHA-256 of a target and the states read of it."""
+    text = json.dumps([asdict(target), asdict(features)], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def weights_digest(model: Any) -> str:

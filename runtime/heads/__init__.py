@@ -1,0 +1,1 @@
+"""Draft heads: small networks on a frozen target's states."""

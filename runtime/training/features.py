@@ -1,0 +1,135 @@
+"""Target states of a corpus, computed once: the labels and the inputs of every head."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from runtime.errors import TrainingError
+from runtime.manifest import FeatureAddress, TargetIdentity, fingerprint
+from runtime.target import Target
+from runtime.training.corpus import Text
+
+_FILES = ("tokens.npy", "starts.npy", "prompts.npy", "states.npy")
+
+
+@dataclass(frozen=True, eq=False)
+class Features:
+    """Texts with the target's states, one after another.
+
+    Attributes
+    ----------
+    tokens
+        (T,) token ids of all texts.
+    starts
+        (N + 1,) where each text starts.
+    prompts
+        (N,) tokens of each prompt.
+    states
+        (T, K + 1, d) bf16 in 16-bit words: the taps, and the final state last.
+    """
+
+    tokens: np.ndarray
+    starts: np.ndarray
+    prompts: np.ndarray
+    states: np.ndarray
+
+    def __len__(self) -> int:
+        """Count the texts."""
+        return len(self.prompts)
+
+    def text(self, k: int) -> tuple[Tensor, Tensor, int]:
+        """Give a text's tokens (S,), states (S, K + 1, d) in bf16, and the length of its prompt."""
+        rows = slice(int(self.starts[k]), int(self.starts[k + 1]))
+        tokens = torch.from_numpy(self.tokens[rows].astype(np.int64))
+        states = torch.from_numpy(np.array(self.states[rows])).view(torch.bfloat16)
+        return tokens, states, int(self.prompts[k])
+
+    @classmethod
+    def load(cls, folder: Path, address: FeatureAddress, identity: TargetIdentity) -> Features:
+        """Open a cache of states.
+
+        Raises
+        ------
+        TrainingError
+            The folder holds none, or one of another target or of other states: stale labels.
+        """
+        try:
+            held = json.loads((folder / "fingerprint.json").read_text(encoding="utf-8"))["fingerprint"]
+            arrays = [np.load(folder / name, mmap_mode="r", allow_pickle=False) for name in _FILES]
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise TrainingError(f"{folder}: no cache of target states ({error})") from error
+        wanted = fingerprint(identity, address)
+        if held != wanted:
+            raise TrainingError(f"{folder}: states of {held:.12}, expected {wanted:.12}: another target or other taps")
+        return cls(*arrays)
+
+
+@torch.inference_mode()
+def extract(
+    target: Target,
+    texts: Sequence[Text],
+    address: FeatureAddress,
+    folder: Path,
+    *,
+    batch: int = 8,
+    on_texts: Callable[[int], object] = lambda count: None,
+) -> None:
+    """Run the target over whole texts and keep its states, in a folder that appears when it is complete.
+
+    Parameters
+    ----------
+    target, address
+        The frozen target and the states to keep.
+    texts
+        Each is its prompt and output.
+    folder
+        Where; one that exists is replaced.
+    batch, on_texts
+        Texts in one pass; told after each pass how many were in it.
+    """
+    if address.final != "post-norm":
+        raise TrainingError(f"final is {address.final!r}, expected post-norm: the state that the output head reads")
+    lengths = [len(text.prompt) + len(text.output) for text in texts]
+    starts = np.concatenate([[0], np.cumsum(lengths)])
+    width = int(target.model.config.hidden_size)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+    try:
+        shape = (int(starts[-1]), len(address.layers) + 1, width)
+        states = np.lib.format.open_memmap(temporary / "states.npy", mode="w+", dtype=np.uint16, shape=shape)
+        order = sorted(range(len(texts)), key=lambda k: lengths[k])
+        for first in range(0, len(order), batch):
+            chosen = order[first : first + batch]
+            for k, kept in zip(chosen, _states(target, [texts[k] for k in chosen], address), strict=True):
+                states[starts[k] : starts[k + 1]] = kept.bfloat16().view(torch.uint16).numpy()
+            on_texts(len(chosen))
+        states.flush()
+        tokens = np.concatenate([np.array([*text.prompt, *text.output], dtype=np.int32) for text in texts])
+        prompts = np.array([len(text.prompt) for text in texts], dtype=np.int32)
+        for name, array in zip(_FILES, (tokens, starts, prompts), strict=False):
+            np.save(temporary / name, array)
+        record = {"fingerprint": fingerprint(TargetIdentity.of(target), address)}
+        (temporary / "fingerprint.json").write_text(json.dumps(record), encoding="utf-8")
+        shutil.rmtree(folder, ignore_errors=True)
+        temporary.rename(folder)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _states(target: Target, texts: Sequence[Text], address: FeatureAddress) -> list[Tensor]:
+    """Run right-padded texts: the pass is causal, so that no token sees the padding."""
+    rows = [[*text.prompt, *text.output] for text in texts]
+    longest = max(map(len, rows))
+    padded = torch.tensor([row + [row[-1]] * (longest - len(row)) for row in rows], device=target.device)
+    output = target.model(padded, use_cache=False, output_hidden_states=True, logits_to_keep=1)
+    kept = torch.stack([output.hidden_states[k] for k in (*address.layers, -1)], dim=2)
+    return [part[: len(row)].cpu() for part, row in zip(kept, rows, strict=True)]
