@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Self
@@ -14,10 +15,13 @@ from lawfit.calibration.hazard import LogisticHazard
 from lawfit.calibration.isotonic import IsotonicHazard
 from lawfit.calibration.nodes import NodeTable
 from lawfit.calibration.shrinkage import Levels
+from lawfit.errors import FitError
 from lawfit.folds import prompt_folds
 from lawfit.observations import require
 from lawfit.survival import expit
 
+# Far more than any log holds.
+_MOST_PROMPTS = 10**12
 Method = Literal["logistic", "isotonic"]
 HAZARDS: dict[str, type[LogisticHazard] | type[IsotonicHazard]] = {
     "logistic": LogisticHazard,
@@ -46,6 +50,13 @@ class Calibration:
     nodes: float
     prompts: int | None
     source: str
+
+    def __post_init__(self) -> None:
+        """Refuse counts that no fit can give."""
+        if not 0.0 <= self.nodes < math.inf:
+            raise FitError(f"nodes is {self.nodes}, expected a finite number >= 0")
+        if self.prompts is not None and not 0 <= self.prompts <= _MOST_PROMPTS:
+            raise FitError(f"prompts is {str(self.prompts)[:40]}, expected a count from 0 to {_MOST_PROMPTS}")
 
     def probability(self, nodes: NodeTable) -> Floats:
         """Probability (n,) that each node is accepted, given that its parent is; siblings sum to at most 1.

@@ -17,6 +17,8 @@ FORMAT, VERSION = "lawfit.calibration", 1
 KEYS = {"format", "version", "method", "hazard", "levels", "nodes", "prompts", "source"}
 # A level for each of a hundred thousand prompts fits into this.
 LIMIT = 20_000_000
+# Characters of an error message.
+_LONGEST = 400
 
 
 def encode(calibration: Calibration) -> str:
@@ -36,7 +38,23 @@ def encode(calibration: Calibration) -> str:
 
 def decode(text: str, source: str) -> Calibration:
     """Read a calibration."""
+    try:
+        return _decode(text, source)
+    except LawfitError as error:
+        message = str(error)
+        if not message.startswith(source):
+            message = f"{source}: {message}"
+        # A hostile value may fill megabytes.
+        raise LawfitError(message if len(message) <= _LONGEST else f"{message[:_LONGEST]} ...") from error
+
+
+def _decode(text: str, source: str) -> Calibration:
     record = read_object(text, source)
+    try:
+        # Half of a surrogate pair is valid JSON and no text: it could be neither printed nor written again.
+        json.dumps(record, ensure_ascii=False).encode()
+    except (UnicodeEncodeError, RecursionError) as error:
+        raise LawfitError(f"{source}: holds text that is none, or nests too deep ({type(error).__name__})") from error
     if record.get("format") != FORMAT:
         raise LawfitError(f"{source}: format is {record.get('format')!r}, expected {FORMAT!r}")
     if type(record.get("version")) is not int or record["version"] != VERSION:

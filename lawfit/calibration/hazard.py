@@ -20,6 +20,10 @@ PENALTIES: tuple[float, ...] = tuple(float(value) for value in np.geomspace(1e-2
 """Ridge weights that cross-validation chooses from."""
 
 
+# No fit comes near these, and products of what lies within do not overflow.
+_TINY, _HUGE = 1e-100, 1e12
+
+
 @dataclass(frozen=True)
 class LogisticHazard:
     r"""Ridge logistic hazard on standardised features.
@@ -57,8 +61,10 @@ class LogisticHazard:
             raise FitError(f"{len(self.features)} features with {sizes} centres, scales and slopes, expected one each")
         if not np.isfinite([*self.centre, *self.scale, *self.coef, self.penalty]).all():
             raise FitError("centre, scale, coef and penalty must be finite numbers")
-        if min(self.scale, default=1.0) <= 0 or self.penalty < 0:
+        if min(self.scale, default=1.0) < _TINY or self.penalty < 0:
             raise FitError("expected scales above 0 and a penalty of at least 0")
+        if max(map(abs, (*self.centre, *self.coef))) > _HUGE:
+            raise FitError(f"expected centres and coef within +-{_HUGE:g}, larger ones overflow")
 
     def logit(self, nodes: NodeTable) -> Floats:
         """Log odds (n,) of acceptance, given that the parent is accepted."""

@@ -72,8 +72,14 @@ def score(forecast: Forecast, *, bins: int = 10, resamples: int = 2000, seed: in
     columns = np.stack([np.ones_like(p), y, (p - y) ** 2, np.where(np.isinf(loss), 0.0, loss), np.isinf(loss)], axis=1)
     units = forecast.units(columns)
     statistics = (_brier, _log_score, _brier_skill, _log_skill)
+    drawn = units.interval(
+        lambda totals: np.stack([statistic(totals) for statistic in statistics], axis=-1),
+        resamples=resamples,
+        seed=seed,
+    )
     brier, log_score, brier_skill, log_skill = (
-        units.interval(statistic, resamples=resamples, seed=seed) for statistic in statistics
+        Interval(drawn.estimate[k], drawn.low[k], drawn.high[k], drawn.se[k], drawn.draws[:, k], drawn.level)
+        for k in range(len(statistics))
     )
     total = units.total
     return Scores(

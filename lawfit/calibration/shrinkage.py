@@ -18,6 +18,8 @@ from lawfit.survival import expit
 
 # Of Gauss-Hermite quadrature: a mean of logistics to five digits.
 _POINTS = 15
+# Log odds beyond any fit, whose squares do not overflow.
+_HUGE = 1e12
 
 
 @dataclass(frozen=True)
@@ -128,6 +130,8 @@ class Levels:
         effects = [self.mu, self.task_sd, self.prompt_sd, *(u for _, u in self.tasks), *(v for *_, v in self.prompts)]
         if not np.isfinite(effects).all() or min(self.task_sd, self.prompt_sd) < 0:
             raise FitError("levels must be finite numbers, and their standard deviations at least 0")
+        if np.abs(effects).max() > _HUGE:
+            raise FitError(f"a level is {max(effects, key=abs)}, expected log odds within +-{_HUGE:g}")
 
     def at(self, tasks: list[str], prompts: list[str]) -> Floats:
         """Give (n,) levels; a new prompt takes its task's, a new task the common one."""

@@ -12,6 +12,7 @@ import typer
 from lawfit.arrays import Floats
 from lawfit.bootstrap import Interval
 from lawfit.calibration.calibration import Calibration, Method, cross_fitted
+from lawfit.calibration.judgement import in_words, judge, side
 from lawfit.calibration.nodes import NodeTable, spine_nodes, trace_nodes
 from lawfit.calibration.reliability import Forecast, Reliability, reliability
 from lawfit.calibration.scores import Scores, score
@@ -29,12 +30,30 @@ A trace gives every candidate, branches included; round logs give the drafter's 
 each prompt is scored by a calibration that did not see it. They need five named prompts; else they are in-sample, and
 say so.
 
+Log score and Brier score: small is good. Skill: the share of the log score of always promising the share accepted that
+is saved; below 0 is worse than that. ECE: mean distance of promise and share accepted over the bins; beside it what
+chance alone gives where promises are right. A sentence sums up each row.
+
+Exit code 0 when done, 2 on bad input.
+
 Examples:
 
 lawfit calibrate trace.parquet -o calibration.json
 
 lawfit calibrate rounds.parquet --method isotonic --figure reliability.png
 """
+
+# Why the share accepted is not that of the other kind of log.
+_SHARE = {
+    "trace": (
+        "A trace drafts from every position and tests a token by every draft that reaches it, so that easy stretches"
+        " count many times; a round log tests a token once and starts anew after each miss. The shares differ."
+    ),
+    "rounds": (
+        "A round log tests a token once and starts anew after each miss; a trace drafts from every position and tests"
+        " a token by every draft that reaches it, so that easy stretches count many times. The shares differ."
+    ),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +63,20 @@ class Row:
     name: str
     scores: Scores
     curve: Reliability
+
+    @property
+    def verdict(self) -> str:
+        """Say whether it comes true, and how it compares with always promising the share accepted."""
+        skill = self.scores.log_skill
+        share, low, high = float(skill.estimate), float(skill.low), float(skill.high)
+        if share != share:
+            return in_words(self.curve)
+        if share == float("-inf"):
+            return f"{in_words(self.curve)}. It ruled out what happened: its log score is infinite"
+        better = f"{abs(share):.0%} {'better' if share > 0 else 'worse'}"
+        if low <= 0 <= high:
+            better = "neither better nor worse for sure"
+        return f"{in_words(self.curve)}. Its log score is {better} than always promising {self.scores.base_rate:.3f}"
 
 
 def register(app: typer.Typer) -> None:
@@ -72,7 +105,10 @@ def calibrate(
     promises, label = _promises(nodes, fitted, chosen)
     rows = [_row(name, probability, nodes, bins) for name, probability in promises.items()]
     if nodes.cluster is None:
-        note("prompts are not named: nodes are taken as independent, and the intervals are too narrow")
+        note(
+            "prompts are not named: every node counts as independent; where those of a prompt are alike, the intervals"
+            " are too narrow"
+        )
     if output is not None:
         write_text(output, fitted.to_json())
     if figure is not None:
@@ -133,6 +169,13 @@ def _record(row: Row) -> dict[str, Any]:
         "uncertainty": parts.uncertainty,
         "within": parts.within,
     }
+    found = judge(curve)
+    record["verdict"] = {
+        "lean": found.lean,
+        "promised_less_accepted": found.excess,
+        "bins_off": sorted(found.off),
+        "sentence": row.verdict,
+    }
     record["ece"] = {"value": curve.ece, "if_calibrated": curve.ece_perfect, "limit_95": curve.ece_limit}
     columns = ("predicted", "observed", "low", "high", "weight")
     values = zip(*(getattr(curve, name).tolist() for name in columns), strict=True)
@@ -145,7 +188,8 @@ def _print(rows: list[Row], fitted: Calibration, label: str) -> None:
     print(
         f"{fitted.nodes:.0f} nodes reached, {prompts}, {rows[0].scores.base_rate:.4f} accepted; 95% intervals by prompt"
     )
-    header = ("", "log score, nats", "skill", "Brier", "ECE", "if calibrated")
+    print(_SHARE["trace" if fitted.source == "trace" else "rounds"])
+    header = ("", "log score, nats", "skill", "Brier", "ECE", "ECE by chance")
     table = [header] + [
         (
             row.name,
@@ -153,16 +197,21 @@ def _print(rows: list[Row], fitted: Calibration, label: str) -> None:
             _interval(row.scores.log_skill, 3),
             _interval(row.scores.brier, 4),
             f"{row.curve.ece:.4f}",
-            f"{row.curve.ece_perfect:.4f}, at most {row.curve.ece_limit:.4f}",
+            f"{row.curve.ece_perfect:.4f}, up to {row.curve.ece_limit:.4f}",
         )
         for row in rows
     ]
     _columns(table)
+    for row in rows:
+        print(f"{row.name}: {row.verdict}.")
     curve = rows[-1].curve
     print(f"reliability, {label}")
     lines = zip(curve.predicted, curve.observed, curve.low, curve.high, curve.weight, strict=True)
-    body = [(f"{p:.3f}", f"{o:.3f}", f"{low:.3f} to {high:.3f}", f"{w:.0f}") for p, o, low, high, w in lines]
-    _columns([("promised", "accepted", "95%", "nodes"), *body])
+    body = [
+        (f"{p:.3f}", f"{o:.3f}", f"{low:.3f} to {high:.3f}", f"{w:.0f}", side(curve, k))
+        for k, (p, o, low, high, w) in enumerate(lines)
+    ]
+    _columns([("promised", "accepted", "95%", "nodes", ""), *body])
 
 
 def _interval(interval: Interval, digits: int) -> str:

@@ -48,6 +48,16 @@ def text(nodes: NodeTable) -> str:
         (("levels", "mu"), 10**400, "too large"),
         (("levels", "prompts"), [["t", "p"]], "expected"),
         (("nodes",), "many", "nodes"),
+        (("nodes",), None, "nodes is nan"),
+        (("nodes",), -1.0, "nodes is -1"),
+        (("nodes",), 10**400, "too large"),
+        (("prompts",), -1, "prompts is -1"),
+        (("prompts",), 10**400, "prompts is 1000"),
+        (("source",), "\ud800", "holds text that is none"),
+        (("levels", "tasks"), [["\udfff", 0.0]], "holds text that is none"),
+        (("levels", "task_sd"), 1e308, "within"),
+        (("hazard", "coef"), [1e308] * 6, "overflow"),
+        (("hazard", "scale"), [5e-324] * 5, "scales above 0"),
         (("source",), 3, "source"),
     ],
 )
@@ -68,6 +78,21 @@ def test_a_changed_value_is_refused_with_its_place(text: str, path: tuple[str, .
 def test_what_is_no_calibration_is_refused(bad: str) -> None:
     with pytest.raises(LawfitError):
         Calibration.from_json(bad)
+
+
+def test_a_message_never_repeats_megabytes(text: str) -> None:
+    record = json.loads(text)
+    for path in (("source",), ("method",), ("hazard",)):
+        with pytest.raises(LawfitError) as caught:
+            Calibration.from_json(json.dumps(record | {path[0]: ["x" * 1_000_000]}))
+        assert len(str(caught.value)) < 500
+
+
+def test_a_number_beyond_floats_is_refused(text: str) -> None:
+    record = json.loads(text) | {"nodes": 0.125}
+    for written in ("1e400", "-1e400"):
+        with pytest.raises(LawfitError, match="nodes is"):
+            Calibration.from_json(json.dumps(record).replace('"nodes": 0.125', f'"nodes": {written}'))
 
 
 JSON = st.recursive(

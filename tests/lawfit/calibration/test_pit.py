@@ -95,8 +95,26 @@ def test_rounds_beyond_a_laws_end_are_censored_there() -> None:
     assert (place(law, rounds(6)).high[seen.accept_len == 3] == 1.0).all()
 
 
-def test_nameless_prompts_have_no_test() -> None:
-    with pytest.raises(NotIdentified, match="at least two named prompts"):
-        uniformity(place(LAW, replace(rounds(7), cluster=None)))
+def test_nameless_rounds_are_tested_as_independent() -> None:
+    seen = replace(rounds(7), cluster=None)
+    weight = np.arange(len(seen)) % 3 + 1.0
+    one_by_one = np.repeat(np.arange(len(seen)), weight.astype(int))
+    names = ("accept_len", "horizon", "missed", "entropy")
+    repeated = replace(
+        seen, weight=np.ones(len(one_by_one)), **{name: getattr(seen, name)[one_by_one] for name in names}
+    )
+    a, b = (uniformity(place(LAW, either)) for either in (replace(seen, weight=weight), repeated))
+    assert not a.clustered
+    assert a.below == pytest.approx(b.below)
+    assert a.high - a.low == pytest.approx(b.high - b.low, rel=0.15)
+    assert a.p_value == pytest.approx(b.p_value, abs=0.05)
+    assert uniformity(place(LAW, rounds(7))).clustered
+
+
+def test_of_one_prompt_or_round_there_is_no_test() -> None:
+    seen = rounds(7)
+    for alone in (seen.take(seen.cluster == 3), replace(seen, cluster=None).take(np.arange(len(seen)) == 3)):
+        with pytest.raises(NotIdentified, match="at least two prompts, or rounds"):
+            uniformity(place(LAW, alone))
     with pytest.raises(NotIdentified, match="needs"):
-        place(LAW, replace(rounds(7), entropy=None))
+        place(LAW, replace(seen, entropy=None))

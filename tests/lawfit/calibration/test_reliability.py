@@ -7,8 +7,10 @@ import polars as pl
 import pytest
 from scipy.stats import binom
 from sklearn.calibration import calibration_curve
+from statsmodels.stats.proportion import proportion_confint
 
 from lawfit import FitError, NotIdentified
+from lawfit.bootstrap import bootstrap, cluster_sums
 from lawfit.calibration.nodes import dense
 from lawfit.calibration.reliability import Forecast, reliability
 
@@ -67,6 +69,49 @@ def test_intervals_cover_the_truth_where_prompts_have_levels_of_their_own() -> N
             inside, independent = (inside + hits, independent) if cluster is not None else (inside, independent + hits)
     assert inside >= 0.9 * 180
     assert independent < inside - 8
+
+
+def test_where_every_prompt_agrees_the_interval_is_wilsons_on_the_effective_prompts() -> None:
+    prompt = np.repeat(np.arange(30), 20)
+    p = np.where(np.arange(600) % 2, 0.9, 0.4)
+    y = np.where(p == 0.9, 1.0, np.arange(600) % 4 == 0)
+    curve = reliability(Forecast.of(p, y, None, prompt), bins=2, resamples=200)
+    assert curve.observed.tolist() == [0.5, 1.0]
+    low, high = proportion_confint([15, 30], 30, method="wilson")
+    assert curve.low == pytest.approx(low)
+    assert curve.high == pytest.approx(high)
+    uneven = Forecast.of(p[10:], y[10:], None, prompt[10:])  # the first prompt has half as many rows
+    shrunk = reliability(uneven, bins=2, resamples=200)
+    effective = (29.5 * 10) ** 2 / (29 * 100 + 25)
+    assert shrunk.low[1] == pytest.approx(effective / (effective + 1.959964**2))
+
+
+def test_where_prompts_differ_the_interval_is_the_bootstraps() -> None:
+    given = forecast(3)
+    curve = reliability(given, bins=4, resamples=300)
+    code = given.bins(4)
+    for k in range(4):
+        columns = np.column_stack([code == k, (code == k) * given.outcome])
+        assert given.cluster is not None
+        drawn = bootstrap(cluster_sums(columns, given.cluster), lambda t: t[..., 1] / t[..., 0], resamples=300, seed=0)
+        assert curve.low[k] == pytest.approx(float(drawn.low))
+        assert curve.high[k] == pytest.approx(float(drawn.high))
+
+
+def test_without_prompts_a_row_of_weight_w_is_w_forecasts() -> None:
+    p, y = np.repeat([0.3, 0.6, 0.8], 2), np.tile([0.0, 1.0], 3)
+    weight = np.array([700.0, 300.0, 420.0, 580.0, 230.0, 770.0])
+    pooled = reliability(Forecast.of(p, y, weight), bins=3)
+    rows = np.repeat(np.arange(6), weight.astype(int))
+    rounds = reliability(Forecast.of(p[rows], y[rows]), bins=3)
+    for curve in (pooled, rounds):
+        assert not curve.clustered
+        half = 1.96 * np.sqrt(curve.observed * (1 - curve.observed) / 1000)
+        assert curve.high - curve.observed == pytest.approx(half, rel=0.12)
+        assert curve.observed - curve.low == pytest.approx(half, rel=0.12)
+    assert pooled.ece == pytest.approx(rounds.ece)
+    assert pooled.ece_perfect == pytest.approx(rounds.ece_perfect, rel=0.05)
+    assert pooled.ece_limit == pytest.approx(rounds.ece_limit, rel=0.08)
 
 
 def test_the_error_of_right_probabilities_is_what_it_says_on_average() -> None:

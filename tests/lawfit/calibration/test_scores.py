@@ -72,3 +72,15 @@ def test_where_nothing_varies_there_is_no_skill_to_have() -> None:
     scores = score(Forecast.of([0.9, 0.8], [1, 1]), resamples=20)
     assert np.isnan(scores.log_skill.estimate)
     assert np.isnan(scores.brier_skill.estimate)
+
+
+def test_without_prompts_a_row_of_weight_w_is_w_forecasts() -> None:
+    """As wide as intervals of single rounds are, not of 800 rows."""
+    weight = W * 50
+    pooled = score(Forecast.of(P, Y, weight), resamples=500)
+    loss = (P - Y) ** 2
+    error = np.sqrt(np.average((loss - np.average(loss, weights=weight)) ** 2, weights=weight) / weight.sum())
+    assert pooled.brier.se == pytest.approx(error, rel=0.1)
+    assert pooled.brier.high - pooled.brier.low == pytest.approx(3.92 * error, rel=0.15)
+    assert 0 < pooled.log_skill.high - pooled.log_skill.low < 0.02
+    assert not pooled.clustered

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from lawfit import FitError, NotIdentified
+from lawfit import FitError, NotIdentified, RoundLog
 from lawfit.calibration.calibration import Calibration
 from lawfit.calibration.nodes import spine_nodes
 from lawfit.cli import calibrate
@@ -69,6 +70,57 @@ def test_too_few_prompts_give_scores_that_say_in_sample(tmp_path: Path) -> None:
     assert "in-sample scores: 2 prompts, expected at least 5" in result.stderr
     assert "logistic, in-sample" in result.stdout
     assert "cross-fitted" not in result.stdout
+
+
+def lines(text: str, start: str) -> str:
+    (line,) = [line for line in text.splitlines() if line.startswith(start)]
+    return line
+
+
+def test_each_row_is_summed_up_in_a_sentence() -> None:
+    text = invoke(DATA / "rounds.parquet").stdout
+    draft = lines(text, "draft: ")
+    assert draft.startswith("draft: promises too much, by 0.051 on average (chance alone gives up to 0.02")
+    assert draft.endswith("neither better nor worse for sure than always promising 0.828.")
+    assert re.search(r"where it promises 0\.\d{3}: 0\.\d{3} accepted \(0\.\d{3} to 0\.\d{3}\), too much", draft)
+    fitted = lines(text, "logistic, cross-fitted: ")
+    assert "comes true" in fitted
+    assert fitted.endswith("Its log score is 28% better than always promising 0.828.")
+    assert "A round log tests a token once" in text
+    record = json.loads(invoke(DATA / "rounds.parquet", "--json").stdout)
+    found = record["forecasts"][0]
+    assert f"draft: {found['verdict']['sentence']}." == draft
+    gaps = [bar["weight"] * (bar["predicted"] - bar["observed"]) for bar in found["reliability"]]
+    assert found["verdict"]["promised_less_accepted"] == pytest.approx(sum(gaps) / record["nodes"])
+
+
+def test_the_failing_top_bin_of_the_trace_is_named() -> None:
+    text = invoke(DATA / "trace.parquet").stdout
+    assert "but not where it promises 0.990: 0.948 accepted (0.908 to 0.972), too much" in lines(
+        text, "logistic, cross-fitted: "
+    )
+    assert re.search(r"^0\.990 +0\.948 +0\.908 to 0\.972 +\d+ +too much$", text, re.MULTILINE)
+    assert "A trace drafts from every position" in text
+
+
+def test_nameless_prompts_are_noted(tmp_path: Path) -> None:
+    path = tmp_path / "nameless.parquet"
+    none = {name: pl.lit(None, pl.String) for name in ("prompt_id", "request_id")}
+    own.write(RoundLog(own.read(DATA / "rounds.parquet").frame.with_columns(**none)), path)
+    result = invoke(path)
+    assert "every node counts as independent; where those of a prompt are alike" in result.stderr
+    assert "prompts not named" in result.stdout
+
+
+def test_help_explains_the_scores_and_the_exit_codes() -> None:
+    shown = " ".join(invoke("--help").stdout.replace("│", " ").split())
+    for text in (
+        "Exit code 0 when done, 2 on bad input",
+        "ECE: mean distance",
+        "logistic|isotonic",
+        "Skill: the share",
+    ):
+        assert text in shown
 
 
 def test_what_cannot_be_calibrated_is_refused(tmp_path: Path) -> None:
