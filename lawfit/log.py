@@ -15,6 +15,9 @@ from lawfit.invariants import check
 from lawfit.place import MEMORY, Place
 from lawfit.schema import BY_NAME, NAMES, REQUIRED
 
+NO_KEY = "(none)"
+"""Name of the group of the rows whose key is null."""
+
 
 @dataclass(frozen=True)
 class RoundLog:
@@ -75,10 +78,10 @@ class RoundLog:
         return RoundLog(self.frame.filter(predicate), self.source)
 
     def groups(self, by: str) -> dict[str, RoundLog]:
-        """Split by a text key, in order of appearance; rows with a null key form the group ``"(none)"``."""
+        """Split by a text key, in order of appearance; rows with a null key form the group `NO_KEY`."""
         if by not in BY_NAME or BY_NAME[by].dtype.is_nested():
             raise LogFormatError(f"{self.source}: cannot group by {by!r}, expected one of {', '.join(NAMES[:14])}")
-        keyed = self.frame.with_columns(pl.col(by).cast(pl.String).fill_null("(none)").alias("_key"))
+        keyed = self.frame.with_columns(pl.col(by).cast(pl.String).fill_null(NO_KEY).alias("_key"))
         parts = keyed.partition_by("_key", maintain_order=True, as_dict=True)
         return {str(key[0]): RoundLog(part.drop("_key"), self.source) for key, part in parts.items()}
 

@@ -12,7 +12,7 @@ from lawfit.arrays import Floats
 from lawfit.bootstrap import bootstrap
 from lawfit.effect import Effect, effects
 from lawfit.errors import FitError, NotIdentified
-from lawfit.log import RoundLog
+from lawfit.log import NO_KEY, RoundLog
 from lawfit.per_prompt import prompt_sums
 
 _SUMS = ("rounds", "accepted", "tokens", "ms")
@@ -51,12 +51,12 @@ class SweepRow:
 
 def by_budget(log: RoundLog) -> dict[str, RoundLog]:
     """Split a log into arms by budget, smallest first: right where the budget was set, not chosen round by round."""
-    return dict(sorted(log.groups("budget").items(), key=lambda arm: (arm[0] == "(none)", len(arm[0]), arm[0])))
+    return dict(sorted(log.groups("budget").items(), key=lambda arm: (arm[0] == NO_KEY, len(arm[0]), arm[0])))
 
 
 def by_shape(log: RoundLog) -> dict[str, RoundLog]:
     """Split a log into its chain and its tree arm: right where the shape was set, not chosen round by round."""
-    return {shape: part for shape, part in sorted(log.groups("shape").items()) if shape != "(none)"}
+    return {shape: part for shape, part in sorted(log.groups("shape").items()) if shape != NO_KEY}
 
 
 def sweep(

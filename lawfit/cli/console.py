@@ -33,7 +33,7 @@ def print_json(value: Any) -> None:
 def progress(description: str, total: int) -> Iterator[Any]:
     """Show a bar on stderr; yields a function that advances it, by one or by a given amount.
 
-    On a stderr that is no terminal it writes a plain line at every tenth instead.
+    On a stderr that is no terminal it writes plain lines instead: at equal steps of a tenth or more, and the last.
     """
     if sys.stderr.isatty():
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
@@ -41,15 +41,18 @@ def progress(description: str, total: int) -> Iterator[Any]:
             task = bar.add_task(description, total=total)
             yield lambda step=1: bar.advance(task, step)
         return
-    done = 0
+    done, said, every = 0, 0, max(1, -(-total // 10))
 
     def advance(step: int = 1) -> None:
-        nonlocal done
-        before, done = done * 10 // total, done + step
-        if done * 10 // total > before:
+        nonlocal done, said
+        done += step
+        if done // every > said // every or done == total:
+            said = done
             note(f"{description}: {done}/{total}")
 
     yield advance
+    if said < done:
+        note(f"{description}: {done}/{total}")
 
 
 def _finite(value: Any) -> Any:

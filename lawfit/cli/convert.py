@@ -17,39 +17,38 @@ from lawfit.readers import FORMATS, own, read_with_notes
 from lawfit.readers.folders import expand, real
 from lawfit.readers.given import parse_pairs
 from lawfit.readers.parts import folder_of
-from lawfit.schema import COLUMNS
+from lawfit.schema import COLUMNS, ENTROPIES, REQUIRED
 from lawfit.words import counted
 
 SUFFIXES = (".parquet", ".jsonl", ".ndjson")
 LARGE = 64 * 2**20  # bytes, from which reading shows its progress; so do as many files
 MANY = 10
 
-_FORMATS_HELP = "\n\n".join(f"- {known.name}: {known.about}" for known in FORMATS)
-_COLUMNS_HELP = "\n\n".join(
-    f"- {column.name}: {column.doc}{' (required)' if column.required else ''}" for column in COLUMNS
-)
+_FORMATS_HELP = "\n".join(f"- {known.name}: {known.about}" for known in FORMATS)
+_OTHERS_HELP = ", ".join(column.name for column in COLUMNS if column.name not in (*REQUIRED, *ENTROPIES, "prompt_id"))
 _HELP = f"""Convert logs of speculative decoding to the round log v1.
 
-Several inputs become one log; rows without a run_id are then named by their file.
-A folder stands for its files.
+Several inputs become one log; rows without a run_id are then named by their file. A folder stands for its logs.
 
 Formats, recognised by themselves:
 
 {_FORMATS_HELP}
 
-What each recovers, and how to make the engine write it: docs/formats.md.
+A sample of each, what it recovers and how to make the engine write it: docs/formats.md.
 
-Columns of the log, for --map and --set:
+Columns of the log, for --map and --set, which are for the tables among the inputs:
 
-{_COLUMNS_HELP}
+- accept_len (required): accepted draft tokens, bonus excluded
+- horizon (required): the most that this round could have accepted
+- prompt_id: the prompt, by which errors are clustered
+- {", ".join(ENTROPIES)}: nats
+- others, in docs/formats.md: {_OTHERS_HELP}
 
 Examples:
 
 lawfit convert rounds.jsonl --set horizon=15 -o rounds.parquet
 
-lawfit convert responses/*.jsonl server.log -o rounds.parquet
-
-lawfit convert before.prom after.prom -o rounds.parquet
+lawfit convert responses/*.jsonl server.log before.prom after.prom -o rounds.parquet
 
 lawfit convert t.csv --map accept_len=acc_len-1,prompt_id=prompt --set horizon=6 --where warmup=false -o rounds.parquet
 """
@@ -67,7 +66,7 @@ def convert(
     output: Annotated[Path, typer.Option("-o", "--output", help="File to write: .parquet or .jsonl.")],
     name: Annotated[
         str,
-        typer.Option("--format", help=f"auto, {', '.join(known.name for known in FORMATS)}.", metavar="NAME"),
+        typer.Option("--format", help="auto, or the name of a format for all inputs.", metavar="NAME"),
     ] = "auto",
     mapping: Annotated[
         list[str] | None,

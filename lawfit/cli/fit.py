@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-import textwrap
-from collections.abc import Iterator
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, cast
@@ -14,16 +13,16 @@ import typer
 
 from lawfit.cli.compress import read_or_compress
 from lawfit.cli.console import note, print_json
+from lawfit.cli.outcome import EVERYTHING, Outcome, print_table, remarks
 from lawfit.curve import entropy_curve, survival_curve
 from lawfit.errors import FitError, NotIdentified
 from lawfit.files import replacing, write_text
-from lawfit.laws import LAWS, AffineLogit, FreeHazard, Isotonic, Law
+from lawfit.laws import LAWS
 from lawfit.laws.details import Method
-from lawfit.log import RoundLog
+from lawfit.log import NO_KEY, RoundLog
 from lawfit.observations import LastRound, Observations, Signal, observe, require
 from lawfit.survival import MeanForm
 
-EVERYTHING = "all"
 _HELP = f"""Fit laws of acceptance to round logs.
 
 Laws: {", ".join(LAWS)}, or all. The standard errors of the table are robust to dependence within prompts.
@@ -46,16 +45,6 @@ class Options:
     mean: MeanForm
     last_round: LastRound
     signal: Signal
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """One law in one group: the fitted law, or why there is none."""
-
-    group: str
-    name: str
-    law: Law | None = None
-    error: NotIdentified | FitError | None = None
 
 
 @dataclass(frozen=True)
@@ -112,15 +101,21 @@ def fit(
     errors = [outcome.error for outcome in outcomes if outcome.error]
     if len(errors) == len(outcomes):
         raise errors[0]
-    for line in dict.fromkeys([*reading.notes, *_notes(outcomes)]):
+    for line in dict.fromkeys([*reading.notes, *remarks(outcomes)]):
         note(line)
     if output is not None:
         for group in groups:
-            _write(group, output if by is None else output / safe_name(group.name))
+            _write(group, output if by is None else output / _folder(group.name, by, parts))
     if as_json:
         print_json({"fits": [_record(outcome, options) for outcome in outcomes]})
     else:
-        _print_table(outcomes, grouped=by is not None)
+        print_table(outcomes, grouped=by is not None)
+
+
+def _folder(group: str, by: str, groups: Collection[str]) -> str:
+    """Name the folder of a group: that of the rows without a key is, for example, ``no-task``."""
+    plain = f"no-{by}"
+    return plain if group == NO_KEY and plain not in groups else safe_name(group)
 
 
 def safe_name(text: str) -> str:
@@ -163,21 +158,6 @@ def _fit_law(group: str, name: str, observations: Observations, options: Options
     return Outcome(group, name, law)
 
 
-def _notes(outcomes: list[Outcome]) -> Iterator[str]:
-    for outcome in outcomes:
-        where = "" if outcome.group == EVERYTHING else f"{outcome.group}: "
-        if outcome.error:
-            yield f"{where}{outcome.name} is not identified: {outcome.error}"
-        elif outcome.law and outcome.law.fitted:
-            details = outcome.law.fitted
-            yield from (f"{where}{text}" for text in details.notes)
-            if details.clusters in (None, 1):
-                why = "prompts are not named" if details.clusters is None else "one prompt"
-                yield f"{where}{why}: no errors by prompt"
-            if isinstance(outcome.law, AffineLogit) and outcome.law.b1 < 0:
-                yield f"{where}b1 is negative: here acceptance rises with entropy, against the entropy law"
-
-
 def _record(outcome: Outcome, options: Options) -> dict[str, Any]:
     """Give one entry of the JSON output; every key is there, null where there is no fit."""
     law, details = outcome.law, outcome.law.fitted if outcome.law else None
@@ -210,66 +190,6 @@ def _record(outcome: Outcome, options: Options) -> dict[str, Any]:
 
 def _whole(value: float) -> int | float:
     return int(value) if value == int(value) else value
-
-
-def _print_table(outcomes: list[Outcome], *, grouped: bool) -> None:
-    from rich.box import SIMPLE_HEAD
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    if grouped:
-        table.add_column("group", overflow="fold")
-    table.add_column("law", no_wrap=True)
-    for header in ("rounds", "prompts", "mean a", "log-lik", "curve R²", "round R²"):
-        table.add_column(header, justify="right", no_wrap=True)
-    for outcome in outcomes:
-        # Text, not markup: a group may be called [red].
-        cells = ([outcome.group] if grouped else []) + [outcome.name, *_cells(outcome)]
-        table.add_row(*(Text(cell) for cell in cells))
-    console = Console()
-    # A pipe has no width: let no line fold.
-    (console if console.is_terminal else Console(width=120)).print(table)
-    print("coefficients, with standard errors by prompt")
-    for outcome in outcomes:
-        if outcome.law:
-            label = f"{outcome.group} {outcome.name}" if grouped else outcome.name
-            print(_wrapped(f"{label}: {_coefficients(outcome.law)}"))
-
-
-def _wrapped(text: str) -> str:
-    """Fill lines of 80 columns, keeping each coefficient with its name and error."""
-    kept = re.sub(r"(?<! ) (?! )", "\xa0", text)
-    return textwrap.fill(kept, 80, subsequent_indent="    ").replace("\xa0", " ")
-
-
-def _cells(outcome: Outcome) -> list[str]:
-    law, details = outcome.law, outcome.law.fitted if outcome.law else None
-    if law is None or details is None:
-        return ["", "", "", "not identified", "", ""]
-    return [
-        f"{details.rounds:.0f}",
-        "?" if details.clusters is None else str(details.clusters),
-        f"{details.mean_accept_len:.4f}",
-        f"{details.log_likelihood:.2f}",
-        *("" if value is None else f"{value:z.3f}" for value in (details.curve_r2, details.round_r2)),
-    ]
-
-
-def _coefficients(law: Law) -> str:
-    if isinstance(law, Isotonic):
-        return f"hazard {law.hazards[0]:.4f} falling to {law.hazards[-1]:.4f} in {len(law.hazards)} steps"
-    errors = (law.fitted.cluster_se if law.fitted else None) or {}
-    values = law.params
-    if isinstance(law, FreeHazard):
-        values = {f"h{k}": hazard for k, hazard in enumerate(law.hazards, 1)}
-    # A hazard on the edge (all rounds went on, or none) has no standard error.
-    known = {name: error for name, error in errors.items() if error == error}
-    words = [
-        f"{name} {value:.4f}" + (f" ({known[name]:.4f})" if name in known else "") for name, value in values.items()
-    ]
-    return "  ".join(words)
 
 
 def _write(group: Group, folder: Path) -> None:

@@ -88,7 +88,7 @@ FORMATS: tuple[Format, ...] = (
     Format("sglang", "SGLang responses, of /generate or the OpenAI API", sglang.recognise, sglang.read),
     Format(
         "prometheus",
-        "Prometheus counters of vLLM or llama.cpp; of several scrapes the difference",
+        "Prometheus counters; of several scrapes the difference",
         prometheus.recognise,
         prometheus.read,
         read_several=prometheus.read_several,

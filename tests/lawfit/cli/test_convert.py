@@ -139,7 +139,10 @@ def test_help_shows_formats_columns_and_examples(lawfit):
     for word in (*(known.name for known in FORMATS), "--map", "--set", "--where", "Examples", "horizon=15"):
         assert word in out
     for column in COLUMNS:
-        assert f"- {column.name}: " in out
+        assert column.name in out
+    for line in (f"- {known.name}: {known.about}" for known in FORMATS):
+        assert line in out
+    assert len(out.splitlines()) <= 75
 
 
 def test_rows_are_filtered_before_they_are_mapped(lawfit, tmp_path):

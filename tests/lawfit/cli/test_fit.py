@@ -105,6 +105,47 @@ def test_a_log_without_entropy_has_no_curve(tmp_path: Path) -> None:
     assert {file.name for file in out.iterdir()} == {"geometric.json", "hazard.json", "two-state.json", "survival.png"}
 
 
+def test_rows_without_a_key_get_a_folder_that_says_so(rounds: Path, tmp_path: Path) -> None:
+    for name, key, folder in (("plain", "qa", "no-task"), ("taken", "no-task", "_none_-552e4230")):
+        keyed = own.read(rounds).frame.with_columns(task=pl.when(pl.col("round") < 450).then(pl.lit(key)))
+        own.write(RoundLog.from_frame(keyed), tmp_path / f"{name}.parquet")
+        invoke(tmp_path / f"{name}.parquet", "--law", "hazard", "--by", "task", "-o", tmp_path / name)
+        assert {path.name for path in (tmp_path / name).iterdir()} == {key, folder}
+
+
+def edge(tmp_path: Path) -> Path:
+    """Write rounds that all go on from offset 2 to 3 and from 3 to 4, and never beyond offset 5."""
+    path = tmp_path / "edge.parquet"
+    lengths = [0, 1, 4, 4, 5, 5, 1, 0, 4, 5]
+    frame = pl.DataFrame({"accept_len": [0 if a == 0 else max(a, 1) for a in lengths], "horizon": [7] * 10})
+    names = [f"p{k % 5}" for k in range(10)]
+    own.write(RoundLog.from_frame(frame.with_columns(prompt_id=pl.Series(names))), path)
+    return path
+
+
+def test_hazards_on_an_edge_stand_together_with_what_was_seen(tmp_path: Path) -> None:
+    text = " ".join(invoke(edge(tmp_path), "--law", "hazard").stdout.split())
+    assert "h3 to h4 1.0000 (no miss seen)" in text
+    assert "h6 0.0000 (no match seen)" in text
+    assert "h1 0.8000 (0." in text
+
+
+def test_notes_name_their_law_where_several_were_fitted(tmp_path: Path) -> None:
+    path = edge(tmp_path)
+    notes = invoke(path, "--law", "all").stderr.splitlines()
+    ends = "no round reached offset 7 of 7: the law ends before it"
+    assert f"hazard: {ends}" in notes
+    assert any(line.startswith("truncated is not known") for line in notes)
+    assert ends in invoke(path, "--law", "hazard").stderr.splitlines()
+
+
+def test_the_header_says_when_there_are_no_errors_by_prompt(rounds: Path, tmp_path: Path) -> None:
+    nameless = tmp_path / "nameless.parquet"
+    own.write(RoundLog.from_frame(own.read(rounds).frame.drop("prompt_id")), nameless)
+    assert "coefficients, without standard errors by prompt" in invoke(nameless).stdout
+    assert "coefficients, with standard errors by prompt" in invoke(rounds).stdout
+
+
 def test_safe_names_are_unlike_for_unlike_groups() -> None:
     groups = ["a/b", "a_b", "a.b", "..", ".", "", "../x", "é", "è", "a" * 300, "a" * 301]
     names = [fit.safe_name(group) for group in groups]
