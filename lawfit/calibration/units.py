@@ -13,6 +13,8 @@ from lawfit.bootstrap import Interval, Statistic, bootstrap, cluster_sums
 
 # Draws times units that are held at once.
 _AT_ONCE = 4_000_000
+# Rounds that are told apart.
+_MOST = 1e15
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,8 +47,8 @@ class Units:
             sums = cluster_sums(columns, cluster, weight)
             return cls(sums, np.ones(len(sums)))
         values, kept = np.asarray(columns, dtype=np.float64), weight > 0
-        # A weight that is no whole number is spread over the nearest number of rounds.
-        times = np.maximum(np.rint(weight[kept]), 1.0)
+        # A weight that is no whole number, or that no counter holds, is spread over a number of rounds that one does.
+        times = np.maximum(np.rint(weight[kept] * min(1.0, _MOST / weight.sum())), 1.0)
         return cls(values[kept] * (weight[kept] / times)[:, None], times)
 
     @property

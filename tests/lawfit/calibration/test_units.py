@@ -51,8 +51,12 @@ def test_weights_need_not_be_whole_and_may_be_zero_or_huge() -> None:
     units = Units.of(COLUMNS, np.where(np.arange(40) % 2, 0.4, 0.0), None)
     assert units.count == 20
     assert units.total[0] == pytest.approx(8.0)
-    huge = Units.of(COLUMNS, np.full(40, 1e12), None).interval(ratio, resamples=50, seed=0)
-    assert (huge.high - huge.low < 1e-5).all()
+    for huge in (1e12, 9e18):
+        units = Units.of(COLUMNS, np.full(40, huge), None)
+        assert units.total[0] == pytest.approx(40 * huge)
+        drawn = units.interval(ratio, resamples=50, seed=0)
+        assert (drawn.high - drawn.low < 1e-5).all()
+        assert np.isfinite(next(units.signed(resamples=5, seed=0))).all()
 
 
 def test_a_number_that_no_draw_defines_has_no_interval() -> None:
