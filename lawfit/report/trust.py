@@ -60,7 +60,7 @@ def spread_of_lengths(observations: Observations, settings: Settings) -> Part:
     test = uniformity(place(AffineLogit.fit(rows), rows), resamples=settings.resamples, seed=settings.seed)
     figure = new_figure()
     plot_pit(test, ax=figure.add_subplot()).set_title("")
-    off, how = test.p_value < 0.05, "by prompt" if settings.by_prompt else "as if rounds were independent"
+    off, how = test.p_value < 0.05, "by prompt" if test.clustered else "as if rounds were independent"
     text = (
         "Each round is placed within the distribution that the law gives it (randomised probability integral "
         "transform); under the law all places are equally common. Bars high at both ends mean that accepted lengths "
