@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from lawfit.brackets import ceiling_vacuous_below, verification_ceiling
+from lawfit.bootstrap import bootstrap, cluster_sums
+from lawfit.brackets import adaedl_bound, ceiling_vacuous_below, verification_ceiling
 from lawfit.errors import NotIdentified
 from lawfit.log import RoundLog
 from lawfit.observations import Observations
@@ -71,6 +72,32 @@ def brackets(log: RoundLog, observations: Observations) -> Part:
         f"median entropy of {middle:.3f} nats it is {top:.2f}."
     )
     return Part(Section("A ceiling by verification", text))
+
+
+def draft_bound(log: RoundLog, observations: Observations, settings: Settings) -> Part:
+    """Set AdaEDL's lower bound from the draft's entropy beside the acceptance of first draft tokens."""
+    known = observations.trials > 0
+    entropy = log.frame["draft_entropy"].to_numpy()
+    known &= ~np.isnan(entropy.astype(np.float64))
+    if not known.any():
+        raise NotIdentified(f"{log.source}: no row has draft_entropy")
+    rows = observations.take(known)
+    bound = adaedl_bound(entropy[known].astype(np.float64))
+    cluster = np.arange(len(rows)) if rows.cluster is None else rows.cluster
+    columns = np.stack([np.ones(len(rows)), (rows.accept_len >= 1).astype(np.float64), bound], axis=1)
+    sums = cluster_sums(columns, cluster, rows.weight)
+    found = bootstrap(
+        sums, lambda totals: totals[..., 1:] / totals[..., :1], resamples=settings.resamples, seed=settings.seed
+    )
+    accepted, promised = (spread(float(found.estimate[k]), float(found.low[k]), float(found.high[k])) for k in (0, 1))
+    empty = float(rows.weight @ (bound <= 0.0)) / rows.rounds
+    verdict = " So on the average it is no bound here." if found.low[1] > found.high[0] else ""
+    text = (
+        "AdaEDL stops drafting by 1 - √(0.2 H) of the draft's own entropy, meant as a lower bound on acceptance. Over "
+        f"{rows.rounds:.0f} first draft tokens it averages {promised}, and {accepted} were accepted; intervals of 95% "
+        f"{settings.intervals}. It says nothing, being 0, for {empty:.0%} of them.{verdict}"
+    )
+    return Part(Section("A bound from the draft's entropy", text))
 
 
 def _table(rows: tuple[SweepRow, ...]) -> list[list[str]]:

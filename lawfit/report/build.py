@@ -56,6 +56,7 @@ def parts(log: RoundLog, options: Options) -> list[tuple[str, Callable[[], Part]
         ("Budgets", lambda: budgets.budgets(drafted, settings)),
         ("What a round costs", lambda: budgets.cost(log)),
         ("A ceiling by verification", lambda: budgets.brackets(drafted, everything)),
+        ("A bound from the draft's entropy", lambda: budgets.draft_bound(drafted, everything, settings)),
     ]
 
 

@@ -89,6 +89,7 @@ def test_what_the_shipped_log_tells_has_a_section_each() -> None:
         "The drafter&#x27;s confidence",
         "Smaller budgets",
         "A ceiling by verification",
+        "A bound from the draft&#x27;s entropy",
         "What this log cannot tell",
     ]
     assert page.count("<svg") == 4
