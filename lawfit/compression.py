@@ -12,6 +12,7 @@ from lawfit.endings import KEYS as ENDING_KEYS
 from lawfit.endings import Endings, find_endings
 from lawfit.errors import FitError, NotIdentified
 from lawfit.invariants import MOST_OFFSETS
+from lawfit.keys import PROMPT
 from lawfit.log import RoundLog
 from lawfit.observations import LastRound, Signal, require
 from lawfit.place import Place
@@ -141,7 +142,7 @@ def _few_prompts(scan: Scan, shards: int) -> bool:
     """Tell whether there are no more prompts than shards; reads no further than it must."""
     names = pl.Series("cluster", [], dtype=pl.String)
     for batch in scan.batches(("prompt_id",)):
-        here = _named(batch).select(_cluster()).to_series()
+        here = _named(batch).select(PROMPT.alias("cluster")).to_series()
         names = pl.concat([names, here.drop_nulls().unique()]).unique()
         if len(names) > shards:
             return False
@@ -154,12 +155,6 @@ def _named(batch: Batch) -> pl.DataFrame:
     if batch.frame["prompt_id"].null_count():
         return batch.also(absent)
     return batch.frame.with_columns(pl.lit(None, dtype=pl.String).alias(name) for name in absent)
-
-
-def _cluster() -> pl.Expr:
-    """Name the prompt, else the request, as errors are clustered by."""
-    request = pl.format("request {}/{}", pl.col("run_id").fill_null(""), "request_id")
-    return pl.coalesce("prompt_id", request).alias("cluster")
 
 
 def _cells(
@@ -178,7 +173,7 @@ def _cells(
 
 def _counted(frame: pl.DataFrame, grid: _Grid) -> pl.DataFrame:
     """Count the rounds of each cell and sum their entropies."""
-    cluster = _cluster() if grid.named else pl.lit(None, dtype=pl.String).alias("cluster")
+    cluster = PROMPT.alias("cluster") if grid.named else pl.lit(None, dtype=pl.String).alias("cluster")
     # A column of one value is no key of a batch; text is slow to group by.
     same = [name for name in grid.by if len(frame) and frame[name].eq_missing(frame[name][0]).all()]
     keys = [name for name in grid.keys if name not in same]

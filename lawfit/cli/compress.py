@@ -13,6 +13,7 @@ from lawfit.cli.console import note, print_json, progress
 from lawfit.cli.convert import SUFFIXES
 from lawfit.compression import BINS, BY, KEEPABLE, SHARDS, compress
 from lawfit.errors import FitError, LawfitError, LogFormatError
+from lawfit.files import require_apart
 from lawfit.log import RoundLog
 from lawfit.observations import LastRound, Signal, require
 from lawfit.readers import Reading, own, read_with_notes
@@ -125,8 +126,7 @@ def _compressed(scan: Scan, by: Sequence[str], signal: Signal, last_round: LastR
 
 def _check_apart(output: Path, rounds: Sequence[Path], scan: Scan) -> None:
     """Refuse an output that is an input, or that would be read as one the next time."""
-    if any(real(Path(part.source)) == real(output) for part in scan.parts):
-        raise LawfitError(f"{output}: is also an input, expected another file name")
+    require_apart(output, (Path(part.source) for part in scan.parts))
     if any(path.is_dir() and real(path) == real(output.parent) for path in rounds):
         raise LawfitError(f"{output}: lies in a folder that is an input, and would be read as more of its rows")
 

@@ -12,9 +12,10 @@ import typer
 
 from lawfit.cli.console import note, print_json, progress
 from lawfit.errors import LawfitError
+from lawfit.files import require_apart
 from lawfit.log import RoundLog
 from lawfit.readers import FORMATS, own, read_with_notes
-from lawfit.readers.folders import expand, real
+from lawfit.readers.folders import expand
 from lawfit.readers.given import parse_pairs
 from lawfit.readers.parts import folder_of
 from lawfit.schema import COLUMNS, ENTROPIES, REQUIRED
@@ -141,7 +142,6 @@ def _check_output(output: Path, files: Sequence[Path]) -> None:
         raise LawfitError(f"{output}: suffix {output.suffix!r}, expected .parquet or .jsonl")
     if output.is_dir():
         raise LawfitError(f"{output}: is a folder, expected a file name")
-    if any(real(path) == real(output) for path in files):
-        raise LawfitError(f"{output}: is also an input, expected another file name")
+    require_apart(output, files)
     if (folder := folder_of(output)).is_dir():
         raise LawfitError(f"{output}: a recorder's {folder.name} beside it would be read as more of its rows")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, cast
@@ -16,12 +16,15 @@ from lawfit.cli.console import note, print_json
 from lawfit.cli.outcome import EVERYTHING, Outcome, print_table, remarks
 from lawfit.curve import entropy_curve, survival_curve
 from lawfit.errors import FitError, NotIdentified
-from lawfit.files import replacing, write_text
+from lawfit.files import replacing, require_apart, write_text
 from lawfit.laws import LAWS
 from lawfit.laws.details import Method
 from lawfit.log import NO_KEY, RoundLog
 from lawfit.observations import LastRound, Observations, Signal, observe, require
+from lawfit.readers.folders import expand
 from lawfit.survival import MeanForm
+
+FIGURES = ("survival.png", "curve.png")
 
 _HELP = f"""Fit laws of acceptance to round logs.
 
@@ -96,6 +99,8 @@ def fit(
     )
     log = reading.log
     parts = {EVERYTHING: log} if by is None else log.groups(by)
+    folders = {} if output is None else _folders(output, by, parts)
+    _check_apart(folders.values(), names, rounds)
     groups = [_fit_group(name, part, names, options, left_to_do) for name, part in parts.items()]
     outcomes = [outcome for group in groups for outcome in group.outcomes]
     errors = [outcome.error for outcome in outcomes if outcome.error]
@@ -103,19 +108,32 @@ def fit(
         raise errors[0]
     for line in dict.fromkeys([*reading.notes, *remarks(outcomes)]):
         note(line)
-    if output is not None:
-        for group in groups:
-            _write(group, output if by is None else output / _folder(group.name, by, parts))
+    for group in groups:
+        if group.name in folders:
+            _write(group, folders[group.name])
     if as_json:
         print_json({"fits": [_record(outcome, options) for outcome in outcomes]})
     else:
         print_table(outcomes, grouped=by is not None)
 
 
+def _folders(output: Path, by: str | None, groups: Collection[str]) -> dict[str, Path]:
+    """Name the folder that each group is written to."""
+    return {name: output if by is None else output / _folder(name, by, groups) for name in groups}
+
+
 def _folder(group: str, by: str, groups: Collection[str]) -> str:
     """Name the folder of a group: that of the rows without a key is, for example, ``no-task``."""
     plain = f"no-{by}"
     return plain if group == NO_KEY and plain not in groups else safe_name(group)
+
+
+def _check_apart(folders: Iterable[Path], laws: Sequence[str], rounds: Sequence[Path]) -> None:
+    """Refuse folders where the laws or figures would take the place of an input."""
+    inputs = expand(rounds).paths
+    for folder in folders:
+        for file in (*(f"{law}.json" for law in laws), *FIGURES):
+            require_apart(folder / file, inputs)
 
 
 def safe_name(text: str) -> str:
@@ -201,11 +219,12 @@ def _write(group: Group, folder: Path) -> None:
         return
     for name, law in laws.items():
         write_text(folder / f"{name}.json", law.to_json())
-    figures = {"survival.png": new_figure()}
-    plot_survival(survival_curve(group.observations), laws, ax=figures["survival.png"].add_subplot())
+    survival, curve = FIGURES
+    figures = {survival: new_figure()}
+    plot_survival(survival_curve(group.observations), laws, ax=figures[survival].add_subplot())
     if group.observations.entropy is not None:
-        figures["curve.png"] = new_figure()
-        plot_curve(entropy_curve(group.observations), laws, ax=figures["curve.png"].add_subplot())
+        figures[curve] = new_figure()
+        plot_curve(entropy_curve(group.observations), laws, ax=figures[curve].add_subplot())
     title = f"{group.name} ({group.observations.rounds:.0f} rounds)"
     for name, figure in figures.items():
         figure.axes[0].set_title(title.replace("$", r"\$"), loc="left", fontsize="medium")

@@ -10,8 +10,9 @@ import typer
 from lawfit.cli.compress import read_or_compress
 from lawfit.cli.console import note, progress
 from lawfit.errors import LawfitError
-from lawfit.files import write_text
+from lawfit.files import require_apart, write_text
 from lawfit.observations import LastRound, Signal, require
+from lawfit.readers.folders import expand
 
 
 def register(app: typer.Typer) -> None:
@@ -25,7 +26,7 @@ def report(
     by: Annotated[str, typer.Option(help="Key whose groups get rows of their own.")] = "task",
     last_round: Annotated[str, typer.Option(help="drop, censor or keep the last round of each request.")] = "keep",
     signal: Annotated[str, typer.Option(help="root_entropy, prev_entropy or draft_entropy.")] = "root_entropy",
-    resamples: Annotated[int, typer.Option(min=1, help="Draws of each bootstrap over prompts.")] = 2000,
+    resamples: Annotated[int, typer.Option(min=1, max=1_000_000, help="Draws of each bootstrap over prompts.")] = 2000,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the draws.")] = 0,
     whole: Annotated[bool, typer.Option("--whole", help="Read a large log whole instead of pooling it.")] = False,
 ) -> None:
@@ -42,6 +43,7 @@ def report(
     require(signal, Signal, "--signal")
     if output.is_dir():
         raise LawfitError(f"{output}: a folder, expected the name of a file")
+    require_apart(output, expand(rounds).paths)
     kept, entropy = cast(LastRound, last_round), cast(Signal, signal)
     reading, left_to_do = read_or_compress(rounds, by=by, signal=entropy, last_round=kept, whole=whole)
     for remark in reading.notes:

@@ -15,13 +15,16 @@ from lawfit.least_squares import LeastSquares
 from lawfit.observations import Observations, RiskTable, risk_table
 from lawfit.survival import MeanForm
 
+MOST_ERRORS = 128
+"""Most offsets with standard errors: a covariance grows with the square of their number."""
+
 
 @dataclass(frozen=True)
 class FreeHazard(Law):
     r"""Free hazards: GLANCE Eq. 3 with one :math:`p_{m,j}` per offset.
 
     Maximum likelihood is the share that continues among the rounds at risk at each offset, the product-limit
-    estimate. The law ends at the last offset that a round was seen at.
+    estimate. The law ends at the last offset that a round was seen at. Beyond 128 offsets it has no standard errors.
 
     Attributes
     ----------
@@ -60,8 +63,12 @@ class FreeHazard(Law):
         if not len(table.offset):
             raise NotIdentified(f"{observations.source}: no round saw offset 1")
         law = cls(tuple(table.hazard))
-        plain, robust = _covariances(observations, table)
         notes = []
+        plain = robust = None
+        if law.horizon <= MOST_ERRORS:
+            plain, robust = _covariances(observations, table)
+        else:
+            notes.append(f"{law.horizon} offsets: no standard errors, which are given up to {MOST_ERRORS} offsets")
         if law.horizon < observations.longest:
             notes.append(f"no round reached offset {law.horizon + 1} of {observations.longest}: the law ends before it")
         return Estimate(law, _names(law.horizon), plain, robust, "closed form", tuple(notes))

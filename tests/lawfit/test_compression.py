@@ -214,3 +214,17 @@ def test_requests_of_one_round_leave_nothing_when_dropped() -> None:
     frame = pl.DataFrame({"accept_len": [1, 0], "horizon": [2, 2], "request_id": ["a", "b"], "round": [0, 0]})
     with pytest.raises(NotIdentified, match=r"no rounds are left \(last_round is drop\)"):
         compress(RoundLog.from_frame(frame), last_round="drop")
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        {"run_id": ["a", "a/b"], "request_id": ["b/c", "c"]},
+        {"prompt_id": ["request /x", None], "request_id": ["q", "x"]},
+    ],
+)
+def test_requests_whose_names_look_alike_stay_apart(names: dict[str, list[str | None]]) -> None:
+    columns = {name: pl.Series(values * 50) for name, values in names.items()}
+    frame = pl.DataFrame({"accept_len": [3, 0] * 50, "horizon": [3] * 100}).with_columns(**columns)
+    log = RoundLog.from_frame(frame)
+    assert observe(compress(log)).clusters == observe(log).clusters == 2

@@ -63,3 +63,15 @@ def test_no_law_of_one_hazard_per_offset_has_a_larger_likelihood(synthetic: Roun
         moved = list(law.hazards)
         moved[k] -= 0.01
         assert FreeHazard(tuple(moved)).log_likelihood(synthetic) < law.log_likelihood(synthetic)
+
+
+def test_a_deep_log_is_fitted_without_errors_and_says_so() -> None:
+    deep = RoundLog.from_frame(
+        pl.DataFrame({"accept_len": [9_990, 3, 0], "horizon": 10_000, "prompt_id": ["a", "b", "c"]})
+    )
+    law = FreeHazard.fit(deep)
+    assert law.fitted is not None
+    assert law.horizon == 9_991
+    assert law.fitted.se is law.fitted.cluster_se is None
+    assert "9991 offsets: no standard errors, which are given up to 128 offsets" in law.fitted.notes
+    assert len(law.to_json()) < 1_000_000
