@@ -108,7 +108,7 @@ def within_quintile_gap(
     columns = []
     for k in range(len(curve.rounds)):
         inside = curve.bin == k
-        above = inside & (v > np.median(v[inside]))
+        above = inside & (v > weighted_median(v[inside], observations.weight[inside]))
         if above.any() and (inside & ~above).any():
             columns += [above, inside & ~above]
     if not columns:
@@ -130,13 +130,23 @@ def midranks(values: Floats, weight: Floats) -> Floats:
     return np.asarray((np.cumsum(sizes) - sizes + (sizes + 1.0) / 2.0)[place])
 
 
+def weighted_median(values: Floats, weight: Floats) -> float:
+    """Median of values that each stand for ``weight`` equal ones."""
+    order = np.argsort(values, kind="stable")
+    total = np.cumsum(weight[order])
+    ends = [int(np.searchsorted(total, place, side="right")) for place in ((total[-1] - 1) / 2, total[-1] / 2)]
+    low, high = (float(values[order[min(k, len(order) - 1)]]) for k in ends)
+    return 0.5 * (low + high)
+
+
 def _correlation(
     rows: Observations, columns: Floats, statistic: Callable[[Floats], Floats], resamples: int, seed: int
 ) -> Association:
     """Bootstrap a function of the second moments of centred columns."""
     centred = columns - np.average(columns, axis=0, weights=rows.weight)
     spread = np.sqrt(np.average(centred**2, axis=0, weights=rows.weight))
-    if (spread == 0).any():
+    # A constant that binary fractions cannot write varies by rounding.
+    if (spread <= 1e-12 * np.abs(columns).max(axis=0)).any():
         raise NotIdentified(f"{rows.source}: one of the variables does not vary, so that no correlation is defined")
     scaled = centred / spread
     size = scaled.shape[1]
@@ -159,6 +169,8 @@ def _measure(
     sums = cluster_sums(columns, cluster, rows.weight)
     with np.errstate(divide="ignore", invalid="ignore"):
         estimate = float(statistic(sums.sum(axis=0)))
+    if np.isnan(estimate):
+        raise NotIdentified(f"{rows.source}: one of the variables is determined by another")
     interval = bootstrap(sums, statistic, resamples=resamples, seed=seed) if len(sums) > 1 else None
     return Association(estimate, interval)
 
@@ -173,7 +185,8 @@ def _partial(covariance: Floats) -> Floats:
     scale = np.sqrt(np.einsum("...ii->...i", covariance))
     r = covariance / (scale[..., :, None] * scale[..., None, :])
     ab, ac, bc = r[..., 0, 1], r[..., 0, 2], r[..., 1, 2]
-    return np.asarray((ab - ac * bc) / np.sqrt((1.0 - ac**2) * (1.0 - bc**2)))
+    free = (1.0 - ac**2) * (1.0 - bc**2)
+    return np.where(free > 1e-12, (ab - ac * bc) / np.sqrt(np.maximum(free, 1e-12)), np.nan)
 
 
 def _entropy(rows: Observations) -> Floats:

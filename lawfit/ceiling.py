@@ -63,8 +63,8 @@ def noise_ceiling(
         No entropy, accepted lengths that do not vary, or no more rounds than bins.
     """
     rows = observations.with_entropy()
-    if len(rows) < 2 * bins:
-        bins = max(5, len(rows) // 10)
+    if rows.rounds < 2 * bins:
+        bins = max(5, int(rows.rounds) // 10)
     curve = entropy_curve(rows, bins=bins, edges=edges)
     count = len(curve.rounds)
     a = rows.accept_len.astype(np.float64)

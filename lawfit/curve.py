@@ -192,12 +192,16 @@ def survival_curve(observations: Observations) -> SurvivalCurve:
         # Row i moves log S_l by the sum of its residuals at the offsets up to l.
         influence = np.cumsum(np.where(seen, (matched - hazard) * per_trial, 0.0), axis=1)
         influence = influence * observations.weight[:, None]
-        robust = cluster_covariance(
-            influence.T,
-            np.eye(len(hazard)),
-            observations.cluster,
-            float(observations.weight @ observations.trials),
-        )
+        some = observations.trials > 0
+        cluster = None if observations.cluster is None else observations.cluster[some]
+        trials = float(observations.weight @ observations.trials)
+        robust = cluster_covariance(influence[some].T, np.eye(len(hazard)), cluster, trials)
+        if robust is not None and cluster is not None:
+            # From where one prompt alone goes on, there is no error between prompts.
+            deepest = np.zeros(int(cluster.max()) + 1, dtype=np.int64)
+            np.maximum.at(deepest, cluster, observations.trials[some])
+            lonely = (deepest[:, None] >= table.offset).sum(axis=0) < 2
+            robust[lonely, lonely] = np.nan
         greenwood = np.cumsum((1.0 - hazard) * per_trial)
         spread = np.exp(Z95 * np.sqrt(greenwood if robust is None else np.diag(robust)))
     return SurvivalCurve(table.offset, estimate, estimate / spread, np.minimum(estimate * spread, 1.0), observations)
@@ -267,4 +271,6 @@ def r_squared(observed: Floats, fitted: Floats, weight: Floats) -> float:
     """Share of the weighted variance of ``observed`` that ``fitted`` explains; NaN where it does not vary."""
     centre = np.average(observed, weights=weight)
     total = float(weight @ (observed - centre) ** 2)
-    return 1.0 - float(weight @ (observed - fitted) ** 2) / total if total > 0 else float("nan")
+    # Equal means that binary fractions cannot write vary by rounding.
+    varies = total > 1e-24 * float(weight @ observed**2)
+    return 1.0 - float(weight @ (observed - fitted) ** 2) / total if varies else float("nan")

@@ -62,7 +62,7 @@ def offset_test(observations: Observations) -> OffsetTest:
         df,
         chi_square.tail(statistic, df),
         wald,
-        None if wald is None else chi_square.tail(wald, df),
+        None if wald is None else chi_square.wald_tail(wald, df, rows.clusters or 0),
         free.b1,
     )
 
@@ -190,4 +190,6 @@ def _wald(free: AffineByOffset, clusters: int | None) -> float | None:
     contrast = np.eye(df + 2)[2:] - np.eye(df + 2)[:-2]
     covariance = contrast @ np.array(free.fitted.cluster_covariance) @ contrast.T
     difference = contrast @ coef
+    if not np.isfinite(covariance).all() or np.linalg.cond(covariance) > 1e12:
+        return None  # too few prompts reach some offset
     return float(difference @ np.linalg.solve(covariance, difference))

@@ -21,6 +21,8 @@ from lawfit.survival import MeanForm, expit
 Piece = tuple[LogisticFit, Floats]
 # Rounds that must go on, and that must miss, at an offset with coefficients of its own.
 _FEWEST = 10
+# Prompts that must reach it, where the log has so many.
+_PROMPTS = 5
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,9 @@ class AffineByOffset(Law):
         plain = _block_diagonal([fit.covariance for fit in fits]) * np.outer(flip, flip)
         influence = np.concatenate([score for _, score in found], axis=1) * flip
         trials = float(observations.weight @ observations.trials)
-        robust = cluster_covariance(influence.T, np.eye(len(flip)), observations.cluster, trials)
+        seen = observations.trials > 0
+        cluster = None if observations.cluster is None else observations.cluster[seen]
+        robust = cluster_covariance(influence[seen].T, np.eye(len(flip)), cluster, trials)
         law = cls(b0, b1, observations.longest)
         return Estimate(law, _names(len(fits)), plain, robust, "converged at every offset", notes)
 
@@ -105,17 +109,27 @@ class AffineByOffset(Law):
 
 
 def _sparse(observations: Observations, offset: int) -> str:
-    """Say how many rounds went on and missed at an offset, if too few for two coefficients; else nothing."""
+    """Say what is too little at an offset for two coefficients of its own: rounds or prompts; else nothing."""
     weight = observations.weight
     went_on = float(weight @ (observations.accept_len >= offset))
     missed = float(weight @ (observations.missed & (observations.accept_len == offset - 1)))
-    return f"{went_on:.0f} rounds went on and {missed:.0f} missed" if min(went_on, missed) < _FEWEST else ""
+    if min(went_on, missed) < _FEWEST:
+        return f"{went_on:.0f} rounds went on and {missed:.0f} missed"
+    return _lonely(observations, offset)
+
+
+def _lonely(observations: Observations, offset: int) -> str:
+    """Say how many prompts reach an offset, if too few: what one prompt alone reaches has no error between prompts."""
+    if observations.cluster is None:
+        return ""
+    prompts = np.count_nonzero(np.bincount(observations.cluster[observations.trials >= offset]))
+    return f"{prompts} prompts got there" if prompts < min(_PROMPTS, observations.clusters or 0) else ""
 
 
 def _pooled(observations: Observations, found: list[Piece], offset: int, deepest: int) -> tuple[list[Piece], int]:
     """Give offsets from ``offset`` on one pair of coefficients, with those of the offset before if need be."""
     misses = float(observations.weight @ (observations.missed & (observations.accept_len >= offset - 1)))
-    if misses >= _FEWEST:
+    if misses >= _FEWEST and not _lonely(observations, offset):
         try:
             return [*found, _between(observations, offset, deepest)], offset
         except NotIdentified:

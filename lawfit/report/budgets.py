@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from lawfit.association import weighted_median
 from lawfit.bootstrap import bootstrap, cluster_sums
 from lawfit.brackets import adaedl_bound, ceiling_vacuous_below, verification_ceiling
 from lawfit.errors import NotIdentified
@@ -42,6 +43,8 @@ def budgets(log: RoundLog, settings: Settings) -> Part:
 def cost(log: RoundLog) -> Part:
     """Fit what a round costs by draft passes."""
     fitted = fit_round_cost(log)
+    if not fitted.base_ms + 2.0 * fitted.pass_ms > 0.0:
+        raise NotIdentified(f"{log.source}: rounds took no time")
     base, slope = fitted.se
     text = (
         f"A round costs {fitted.base_ms:.2f} ms (SE {base:.2f}) and {fitted.pass_ms:.2f} ms (SE {slope:.2f}) more for "
@@ -53,10 +56,11 @@ def cost(log: RoundLog) -> Part:
 def brackets(log: RoundLog, observations: Observations) -> Part:
     """Bound the accepted length by what a tree of the budget can verify."""
     rows = observations.with_entropy()
-    named = log.frame["budget"].drop_nulls()
+    named = log.frame.filter(log.frame["budget"].is_not_null())
     if named.is_empty():
         raise NotIdentified(f"{log.source}: no row names its budget")
-    budget = int(named.median())  # type: ignore[arg-type]
+    sizes, counts = (named[name].to_numpy().astype(np.float64) for name in ("budget", "count"))
+    budget = int(weighted_median(sizes, counts))
     if budget < 2:
         raise NotIdentified(
             f"{log.source}: half of the drafts have a budget of {budget}, and 2 log N / H bounds nothing"
@@ -64,7 +68,7 @@ def brackets(log: RoundLog, observations: Observations) -> Part:
     entropy = rows.entropy if rows.entropy is not None else np.zeros(0)
     bound = ceiling_vacuous_below(budget, rows.longest)
     empty = float(rows.weight @ (entropy < bound)) / rows.rounds
-    middle = float(np.median(entropy))
+    middle = weighted_median(entropy, rows.weight)
     top = float(verification_ceiling(np.array([max(middle, 1e-12)]), budget)[0])
     text = (
         f"With N = {budget} verified nodes, 2 log N / H bounds the mean accepted length from above. It says nothing "

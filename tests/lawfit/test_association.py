@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import mannwhitneyu, spearmanr
 
 from lawfit import FitError, NotIdentified, Observations
-from lawfit.association import decile_gap, midranks, partial_correlation, spearman, within_quintile_gap
+from lawfit.association import decile_gap, midranks, partial_correlation, spearman, weighted_median, within_quintile_gap
 from lawfit.ceiling import noise_ceiling
 from lawfit.prompt_tests import compare
 
@@ -163,3 +163,54 @@ def test_comparisons_need_two_prompts_in_each_group() -> None:
     one = Observations(rows.accept_len, rows.horizon, rows.missed, rows.weight, cluster=np.zeros(N, dtype=int))
     with pytest.raises(NotIdentified, match="one prompt only"):
         compare(rows, one)
+
+
+def counted(seed: int) -> tuple[Observations, Observations, np.ndarray]:
+    rows = rounds(seed)
+    weight = np.random.default_rng(seed).integers(1, 6, N)
+    heavy = Observations(rows.accept_len, rows.horizon, rows.missed, weight.astype(float), rows.entropy, rows.cluster)
+    again = np.repeat(np.arange(N), weight)
+    return heavy, rows.take(again), again  # type: ignore[arg-type]
+
+
+def test_counts_equal_repeated_rows_in_gaps_ceilings_and_comparisons() -> None:
+    heavy, repeated, again = counted(12)
+    # Distinct entropies: deciles of tied rows are dealt by row order.
+    entropy = np.argsort(np.argsort(nats(heavy), kind="stable")) / 1000
+    heavy = Observations(heavy.accept_len, heavy.horizon, heavy.missed, heavy.weight, entropy, heavy.cluster)
+    repeated = Observations(
+        repeated.accept_len, repeated.horizon, repeated.missed, repeated.weight, entropy[again], repeated.cluster
+    )
+    v = np.random.default_rng(0).normal(size=N)
+    # Bins between quantiles do not split equal entropies.
+    one, other = noise_ceiling(heavy, resamples=1), noise_ceiling(repeated, resamples=1)
+    assert (one.bins, one.eta_squared) == (other.bins, pytest.approx(other.eta_squared))
+    assert spearman(heavy).estimate == pytest.approx(spearman(repeated).estimate)
+    assert partial_correlation(heavy, v).estimate == pytest.approx(partial_correlation(repeated, v[again]).estimate)
+    assert weighted_median(v, heavy.weight) == pytest.approx(float(np.median(v[again])))
+    first, second = compare(heavy, heavy), compare(repeated, repeated)
+    assert first.naive_p_value == pytest.approx(second.naive_p_value)
+    assert first.mann_whitney_p_value == pytest.approx(second.mann_whitney_p_value)
+
+
+def test_few_rows_that_stand_for_many_rounds_take_all_bins() -> None:
+    entropy = np.arange(60.0)
+    a = (np.arange(60) * 7) % 5
+    heavy = Observations(a, np.full(60, 6), np.ones(60, dtype=bool), np.full(60, 500.0), entropy)
+    assert noise_ceiling(heavy, resamples=1).bins > 40
+
+
+def test_huge_counts_need_no_memory() -> None:
+    first, second = rounds(1), rounds(2, slope=0.5)
+    heavy = [
+        Observations(r.accept_len, r.horizon, r.missed, r.weight * 1e9, r.entropy, r.cluster) for r in (first, second)
+    ]
+    assert compare(*heavy).naive_p_value < 1e-9
+
+
+def test_a_signal_that_entropy_determines_is_refused() -> None:
+    rows = rounds(13)
+    with pytest.raises(NotIdentified, match="determined by another"):
+        partial_correlation(rows, 3.0 * nats(rows) - 1.0)
+    with pytest.raises(NotIdentified, match="does not vary"):
+        partial_correlation(rows, np.full(N, 0.1))

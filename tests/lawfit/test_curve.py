@@ -116,3 +116,10 @@ def test_what_cannot_be_drawn_is_refused() -> None:
         entropy_curve(plain([1], [0.1]), bins=0)
     with pytest.raises(NotIdentified, match="no round saw"):
         survival_curve(replace(plain([0], None), missed=np.array([False])))
+
+
+def test_equal_means_that_binary_fractions_cannot_write_have_no_r_squared() -> None:
+    from lawfit.curve import r_squared
+
+    means = np.array([0.1 + 0.2, 0.3, 0.3])
+    assert np.isnan(r_squared(means, np.full(3, 0.4), np.ones(3)))

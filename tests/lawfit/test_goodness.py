@@ -60,12 +60,36 @@ def test_every_round_is_expected_within_its_own_horizon_and_at_its_own_entropy()
     assert test.expected == pytest.approx(expected)
 
 
-def test_rounds_cut_by_the_end_of_their_request_are_left_out() -> None:
+def test_where_rounds_were_cut_misses_are_compared_at_each_offset() -> None:
     a, missed = np.array([0, 1, 2, 3, 1]), np.array([True, True, True, False, False])
     rows = Observations(a, np.full(5, 3), missed, np.full(5, 30.0))
     test = goodness_of_fit(Geometric(0.5, 3), rows)
-    assert test.left_out == 30
-    assert sum(test.observed) == 120
+    # At risk 150, 90, 60 with 30 misses each, and half of them expected.
+    assert (test.what, test.low, test.high) == ("misses by offset", (1, 2, 3), (1, 2, 3))
+    assert test.observed == (30, 30, 30)
+    assert test.expected == (75, 45, 30)
+    # The cut round is at risk at offset 1 only.
+    assert test.statistic == pytest.approx(45**2 / 37.5 + 15**2 / 22.5 + 0)
+
+
+def test_cut_rounds_do_not_bend_the_level() -> None:
+    rejected = 0
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        a, missed, cluster = [], [], []
+        for request in range(40):
+            left = 30
+            while left > 0:
+                run = int(min(rng.geometric(0.2) - 1, 6))
+                kept = min(run, left)
+                a.append(kept)
+                missed.append(run < 6 and run < left)
+                cluster.append(request)
+                left -= kept + 1
+        n = len(a)
+        rows = Observations(np.array(a), np.full(n, 6), np.array(missed), np.ones(n), cluster=np.array(cluster))
+        rejected += goodness_of_fit(Geometric.fit(rows), rows).p_value < 0.05
+    assert rejected <= 21  # 99.9% of a binomial with 200 and .05
 
 
 def test_p_values_are_uniform_where_the_law_is_true() -> None:
@@ -96,12 +120,12 @@ def test_the_correction_holds_the_level_where_prompts_differ() -> None:
 
 def test_too_few_classes_and_odd_options_are_refused() -> None:
     rows = geometric(8, 0.5, 4, 0)
-    with pytest.raises(NotIdentified, match="classes of at least 5 expected rounds"):
+    with pytest.raises(NotIdentified, match="classes that expect 5"):
         goodness_of_fit(Geometric.fit(rows), rows)
     with pytest.raises(FitError, match="smallest is 0"):
         goodness_of_fit(Geometric(0.5, 4), rows, smallest=0)
     cut = Observations(np.array([1, 1]), np.array([4, 4]), np.array([False, False]), np.ones(2))
-    with pytest.raises(NotIdentified, match="every round was cut"):
+    with pytest.raises(NotIdentified, match="classes that expect 5"):
         goodness_of_fit(Geometric(0.5, 4), cut)
 
 

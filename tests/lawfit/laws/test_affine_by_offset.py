@@ -169,3 +169,48 @@ def test_a_trend_survives_an_offset_whose_outcomes_separate() -> None:
     test = own_entropy_test(y, offset, entropy)
     assert np.isfinite([test.trend, test.b1, test.trend_statistic]).all()
     assert np.isnan([test.statistic, test.p_value, *test.shift]).all()
+
+
+def test_with_few_prompts_the_wald_test_still_holds_its_level() -> None:
+    # Ten coefficients and 25 prompts: the chi-square would reject a third of true laws.
+    rejected = 0
+    for seed in range(100):
+        test = offset_test(simulate(AffineLogit(1.1, 0.8, 6), 1500, seed, prompts=25))
+        rejected += test.wald_p_value is not None and test.wald_p_value < 0.05
+    assert rejected <= 14  # 99.9% of a binomial with 100 and .05
+
+
+def test_what_one_prompt_alone_reaches_has_no_coefficients_of_its_own() -> None:
+    rng = np.random.default_rng(5)
+    prompt = rng.integers(0, 20, 2000)
+    horizon = np.where(prompt == 0, 8, 2)
+    entropy = rng.gamma(0.8, 1.0, 2000)
+    go = rng.random((2000, 8)) < 1 / (1 + np.exp(-(1.5 - 0.5 * entropy[:, None])))
+    run = np.cumprod(go, axis=1).sum(axis=1)
+    a = np.minimum(run, horizon)
+    rows = Observations(a, horizon, run < horizon, np.ones(2000), entropy, prompt)
+    law = AffineByOffset.fit(rows)
+    assert len(law.b0) == 2
+    assert law.fitted is not None
+    assert "prompts got there" in law.fitted.notes[0]
+    assert min((law.fitted.cluster_se or {}).values()) > 0.01
+    test = offset_test(rows)
+    assert test.wald_p_value is not None
+    assert test.wald_p_value > 1e-4
+
+
+def test_prompts_without_a_trial_do_not_count() -> None:
+    rows = simulate(AffineLogit(1.1, 0.8, 3), 900, 2, prompts=12)
+    more = np.arange(10)
+    idle = Observations(
+        np.concatenate([rows.accept_len, 0 * more]),
+        np.concatenate([rows.horizon, 1 + 0 * more]),
+        np.concatenate([rows.missed, more < 0]),
+        np.ones(910),
+        np.concatenate([rows.entropy, 0.5 + 0 * more]),  # type: ignore[list-item]
+        np.concatenate([rows.cluster, 12 + more]),  # type: ignore[list-item]
+    )
+    one, other = AffineByOffset.fit(rows).fitted, AffineByOffset.fit(idle).fitted
+    assert one is not None
+    assert other is not None
+    assert list((one.cluster_se or {}).values()) == pytest.approx(list((other.cluster_se or {}).values()))
