@@ -60,8 +60,27 @@ def test_duckdb_gives_the_compressed_log(log: RoundLog, blocks: list[str], tmp_p
 
 
 def test_the_query_of_last_rounds_drops_what_compress_drops(log: RoundLog, blocks: list[str]) -> None:
-    marked = pl.SQLContext(rounds=log.frame, eager=True).execute(blocks[1])
+    marked = pl.SQLContext(rounds=log.frame, eager=True).execute(blocks[2])
     kept = marked.filter(~pl.col("is_last")).with_columns(pl.col("truncated").fill_null(False), shard="prompt_id")
     found = pl.SQLContext(rounds=kept, eager=True).execute(blocks[0])
     ours = compress(log, last_round="drop").frame.select(COLUMNS)
     assert_frame_equal(RoundLog.from_frame(found).frame.select(COLUMNS), ours, check_row_order=False, rel_tol=1e-12)
+
+
+@pytest.mark.parametrize("engine", ["polars", "duckdb"])
+def test_the_query_of_nameless_prompts_clusters_as_compress_does(engine: str, blocks: list[str]) -> None:
+    names = [("a", "b/c", None), ("a/b", "c", None), (None, "x", None), (None, "q", "request /x"), ("a", None, None)]
+    schema = {"run_id": pl.String, "request_id": pl.String, "prompt_id": pl.String}
+    frame = pl.DataFrame(names * 3, schema, orient="row").with_columns(accept_len=pl.int_range(15) % 3, horizon=2)
+    log = RoundLog.from_frame(frame)
+    if engine == "polars":  # its SQL has no CHR, but takes the character itself
+        query = blocks[1].replace("CHR(31)", "'\x1f'")
+        named = pl.SQLContext(rounds=log.frame, eager=True).execute(query)
+    else:
+        duckdb = pytest.importorskip("duckdb")
+        with duckdb.connect() as connection:
+            connection.register("rounds", frame.to_arrow())
+            found = connection.execute(blocks[1]).fetchall()
+        named = log.frame.with_columns(shard=pl.Series([row[-1] for row in found], dtype=pl.String))
+    agree(pl.SQLContext(rounds=named, eager=True).execute(blocks[0]), log)
+    assert named["shard"].n_unique() == 5

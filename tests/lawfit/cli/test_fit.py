@@ -9,7 +9,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from lawfit import LAWS, AffineLogit, FitError, Law, LogFormatError, NotIdentified, RoundLog
+from lawfit import LAWS, AffineLogit, FitError, Law, LawfitError, LogFormatError, NotIdentified, RoundLog
 from lawfit.cli import fit
 from lawfit.readers import own
 
@@ -177,3 +177,18 @@ def test_humaneval_reference_through_the_command(humaneval: RoundLog, tmp_path: 
     assert record["n"] == 54798
     assert record["params"] == pytest.approx({"b0": 1.500284, "b1": 1.145272}, abs=1e-4)
     assert record["cluster_se"] == pytest.approx({"b0": 0.0249, "b1": 0.0173}, abs=2e-3)
+
+
+@pytest.mark.parametrize("folder", [None, "x"])
+def test_a_law_never_takes_the_place_of_an_input(tmp_path: Path, folder: str | None) -> None:
+    place = tmp_path / (folder or "")
+    place.mkdir(exist_ok=True)
+    log = place / "affine.json"
+    rows = [{"accept_len": k % 4, "horizon": 4, "root_entropy": k * 7 % 10 / 9, "task": "x"} for k in range(60)]
+    log.write_text(json.dumps(rows))
+    before = log.read_text()
+    by = [] if folder is None else ["--by", "task"]
+    with pytest.raises(LawfitError, match=r"affine\.json: is also an input"):
+        invoke(log, "-o", tmp_path, *by)
+    assert log.read_text() == before
+    assert [path.name for path in place.iterdir()] == ["affine.json"]
