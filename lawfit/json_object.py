@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from lawfit.errors import LawfitError
 
 # Characters of a stored value: far more than any that we write.
 LIMIT = 20_000_000
+# Characters of an error message, beside the name of its source: a hostile value may fill megabytes.
+_LONGEST = 240
 
 
 def read_object(text: str, source: str, limit: int = LIMIT) -> dict[str, Any]:
@@ -39,3 +43,14 @@ def require_keys(record: dict[str, Any], keys: set[str], source: str) -> None:
     odd = sorted(set(record) ^ keys)
     if odd:
         raise LawfitError(f"{source}: absent or unknown fields: {', '.join(odd)}")
+
+
+@contextmanager
+def short_errors(source: str) -> Iterator[None]:
+    """Let errors name ``source`` once, and be one line of readable length whatever value they quote."""
+    try:
+        yield
+    except LawfitError as error:
+        message = str(error).removeprefix(source).removeprefix(": ")
+        shown = message if len(message) <= _LONGEST else f"{message[:_LONGEST]} ..."
+        raise LawfitError(f"{source}: {' '.join(shown.split())}") from error

@@ -10,15 +10,13 @@ from typing import Any, get_args, get_type_hints
 from lawfit.calibration.calibration import HAZARDS, Calibration
 from lawfit.calibration.shrinkage import Levels
 from lawfit.errors import LawfitError
-from lawfit.json_object import read_object, require_keys
+from lawfit.json_object import read_object, require_keys, short_errors
 from lawfit.laws.details import typed
 
 FORMAT, VERSION = "lawfit.calibration", 1
 KEYS = {"format", "version", "method", "hazard", "levels", "nodes", "prompts", "source"}
 # A level for each of a hundred thousand prompts fits into this.
 LIMIT = 20_000_000
-# Characters of an error message.
-_LONGEST = 400
 
 
 def encode(calibration: Calibration) -> str:
@@ -38,14 +36,8 @@ def encode(calibration: Calibration) -> str:
 
 def decode(text: str, source: str) -> Calibration:
     """Read a calibration."""
-    try:
+    with short_errors(source):
         return _decode(text, source)
-    except LawfitError as error:
-        message = str(error)
-        if not message.startswith(source):
-            message = f"{source}: {message}"
-        # A hostile value may fill megabytes.
-        raise LawfitError(message if len(message) <= _LONGEST else f"{message[:_LONGEST]} ...") from error
 
 
 def _decode(text: str, source: str) -> Calibration:

@@ -69,7 +69,9 @@ class NodeTable:
     @property
     def cluster(self) -> Ints | None:
         """(n,) number of each node's prompt; ``None`` where some node names none."""
-        return None if self.frame["prompt"].null_count() else dense(self.frame["prompt"])
+        prompt = self.frame["prompt"]
+        # By name, not by appearance: draws of prompts must not change with the order of rows.
+        return None if prompt.null_count() else prompt.rank("dense").cast(pl.Int64).to_numpy() - 1
 
     @property
     def siblings(self) -> Ints:

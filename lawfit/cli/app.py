@@ -13,7 +13,7 @@ from typing import NoReturn
 import typer
 
 from lawfit.cli import calibrate, check, compress, convert, fit, report
-from lawfit.cli.console import note
+from lawfit.cli.console import note, silence
 from lawfit.errors import LawfitError
 
 GROUP = "lawfit.commands"
@@ -81,11 +81,9 @@ def _finish() -> None:
 
 def _fail(message: str, code: int) -> NoReturn:
     note(f"lawfit: {message}")
-    # What could not be written would be tried again, and reported as a traceback, when Python ends.
     with contextlib.suppress(OSError, ValueError):
         sys.stdout.flush()
-    with contextlib.suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    silence(sys.stdout)
     sys.exit(code)
 
 

@@ -18,9 +18,10 @@ from lawfit.calibration.reliability import Forecast, Reliability, reliability
 from lawfit.calibration.scores import Scores, score
 from lawfit.cli.console import note, print_json
 from lawfit.errors import FitError, NotIdentified
-from lawfit.files import replacing, write_text
+from lawfit.files import replacing, require_apart, write_text
 from lawfit.observations import require
 from lawfit.readers import read_with_notes
+from lawfit.readers.folders import expand
 from lawfit.readers.table import load_table
 from lawfit.trace import CANDIDATES, Trace
 
@@ -43,6 +44,7 @@ lawfit calibrate trace.parquet -o calibration.json
 lawfit calibrate rounds.parquet --method isotonic --figure reliability.png
 """
 
+MOST_BINS = 1000
 # Why the share accepted is not that of the other kind of log.
 _SHARE = {
     "trace": (
@@ -74,7 +76,7 @@ class Row:
         if share == float("-inf"):
             return f"{in_words(self.curve)}. It ruled out what happened: its log score is infinite"
         better = f"{abs(share):.0%} {'better' if share > 0 else 'worse'}"
-        if low <= 0 <= high:
+        if not (low > 0 or high < 0):
             better = "neither better nor worse for sure"
         return f"{in_words(self.curve)}. Its log score is {better} than always promising {self.scores.base_rate:.3f}"
 
@@ -97,9 +99,11 @@ def calibrate(
 ) -> None:
     """Run `lawfit calibrate`."""
     require(method, Method, "method")
-    if bins < 1:
-        raise FitError(f"bins is {bins}, expected at least 1")
+    if not 2 <= bins <= MOST_BINS:
+        raise FitError(f"bins is {bins if bins < 10**20 else 'beyond 10^20'}, expected 2 to {MOST_BINS}")
     chosen = cast(Method, method)
+    for file in (output, figure):
+        require_apart(file, expand(logs).paths)
     nodes = _read(logs).at_risk()
     fitted = Calibration.fit(nodes, method=chosen)
     promises, label = _promises(nodes, fitted, chosen)
@@ -208,15 +212,17 @@ def _print(rows: list[Row], fitted: Calibration, label: str) -> None:
     print(f"reliability, {label}")
     lines = zip(curve.predicted, curve.observed, curve.low, curve.high, curve.weight, strict=True)
     body = [
-        (f"{p:.3f}", f"{o:.3f}", f"{low:.3f} to {high:.3f}", f"{w:.0f}", side(curve, k))
+        (f"{p:.3f}", f"{o:.3f}", "" if low != low else f"{low:.3f} to {high:.3f}", f"{w:.0f}", side(curve, k))
         for k, (p, o, low, high, w) in enumerate(lines)
     ]
     _columns([("promised", "accepted", "95%", "nodes", ""), *body])
 
 
 def _interval(interval: Interval, digits: int) -> str:
-    low, high = float(interval.low), float(interval.high)
-    shown = f"{float(interval.estimate):.{digits}f}"
+    value, low, high = float(interval.estimate), float(interval.low), float(interval.high)
+    if value != value:
+        return "unknown"
+    shown = f"{value:.{digits}f}"
     return shown if low != low else f"{shown} ({low:.{digits}f} to {high:.{digits}f})"
 
 

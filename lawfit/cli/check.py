@@ -97,10 +97,14 @@ def check_command(
 
 def _read_law(path: Path) -> Law:
     try:
-        size = path.stat().st_size
-        if size > LIMIT:
-            raise LawfitError(f"{path}: {size} bytes, expected a law of at most {LIMIT}")
-        text = path.read_text(encoding="utf-8-sig")
+        # A pipe or a device may never end.
+        if path.exists() and not path.is_file():
+            raise LawfitError(f"{path}: cannot be read (no regular file)")
+        with path.open("rb") as file:
+            content = file.read(LIMIT + 1)
+        if len(content) > LIMIT:
+            raise LawfitError(f"{path}: more than {LIMIT} bytes, expected a law of at most so many")
+        text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise LawfitError(f"{path}: not a text file (byte {error.start} is not UTF-8)") from error
     except OSError as error:

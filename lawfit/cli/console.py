@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+from contextlib import contextmanager, suppress
+from typing import Any, TextIO
 
 from rich.console import Console
 from rich.progress import (
@@ -20,8 +21,17 @@ from rich.progress import (
 
 
 def note(text: str) -> None:
-    """Write a remark to stderr."""
-    print(text, file=sys.stderr, flush=True)
+    """Write a remark to stderr; where that cannot be written the work goes on without remarks."""
+    try:
+        print(text, file=sys.stderr, flush=True)
+    except OSError:
+        silence(sys.stderr)
+
+
+def silence(stream: TextIO) -> None:
+    """Turn a stream to nowhere: what could not be written would be tried again, and fail again, when Python ends."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def print_json(value: Any) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from lawfit.drift.coefficients import own_covariance
 from lawfit.drift.gap import Gap, Promise, measure, promise
 from lawfit.drift.groups import Group, group
-from lawfit.drift.refit import Refit, refit
+from lawfit.drift.refit import NO_ERRORS, Refit, refit
 from lawfit.errors import FitError
 from lawfit.laws.base import Law
 from lawfit.log import RoundLog
@@ -192,7 +192,8 @@ def check(
     judged = zip(parts, gaps, refits, adjusted[: len(parts)], adjusted[len(parts) :], strict=True)
     tests = int(np.count_nonzero(~np.isnan(p_values)))
     groups = tuple(_group(rows, *columns, options, tests) for columns in judged)
-    return Check(law, groups, options, (*remarks, *grouping.notes, *_notes(law, rows)))
+    untested = (NO_ERRORS,) if NO_ERRORS in refits else ()
+    return Check(law, groups, options, (*remarks, *grouping.notes, *_notes(law, rows), *untested))
 
 
 def _last_rounds(law: Law, log: RoundLog, asked: LastRound | None) -> tuple[LastRound, tuple[str, ...]]:

@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 
 import numpy as np
 
-from lawfit.arrays import Floats
+from lawfit.arrays import Flags, Floats
 from lawfit.errors import LawfitError
 from lawfit.laws.base import Law
 
@@ -66,3 +66,15 @@ def own_covariance(law: Law) -> Floats | None:
     if details is None or known is None or not slots_of(law, details.names):
         return None
     return np.nan_to_num(np.array(known, dtype=np.float64))
+
+
+def errorless(law: Law) -> Flags | None:
+    """Flag (k,) coefficients of a fitted law without an error of their own; ``None`` for a law that was not fitted.
+
+    On the edge of its range a coefficient has none, and what others are there may be arbitrary (the weight of two
+    states that are alike).
+    """
+    own = own_covariance(law)
+    if own is not None:
+        return ~(np.diag(own) > 0)
+    return None if law.fitted is None else np.ones(len(law.fitted.names), dtype=np.bool_)

@@ -200,7 +200,8 @@ def measure(promised: Promise, observations: Observations, *, resamples: int, se
     # Resamples of G units spread by sqrt((G - 1) / G) too little.
     errors = np.sqrt(variance / (units - 1)) if units > 1 else np.full(2, np.nan)
     lean = weight @ promised.slope / total
-    own = float(lean @ promised.covariance @ lean) + promised.other_variance
+    # Rounding may leave a covariance without full rank a little below 0.
+    own = max(float(lean @ promised.covariance @ lean), 0.0) + promised.other_variance
     return Gap(observed - difference, math.sqrt(own), observed, float(errors[0]), float(errors[1]), units, level)
 
 

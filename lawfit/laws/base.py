@@ -14,6 +14,7 @@ from lawfit import survival
 from lawfit.arrays import Floats
 from lawfit.curve import entropy_curve, round_r_squared
 from lawfit.errors import FitError, NotIdentified
+from lawfit.invariants import MOST_OFFSETS
 from lawfit.laws.details import FitDetails, Method, matrix, versions
 from lawfit.least_squares import LeastSquares
 from lawfit.log import RoundLog
@@ -221,9 +222,12 @@ class Law(ABC):
 
 
 def require_horizon(horizon: int) -> None:
-    """Raise `FitError` unless ``horizon`` is a whole number >= 1."""
+    """Raise `FitError` unless ``horizon`` is a whole number from 1 to that of the longest round a log may hold."""
     if isinstance(horizon, bool) or not isinstance(horizon, (int, np.integer)) or horizon < 1:
         raise FitError(f"horizon is {horizon!r}, expected a whole number >= 1")
+    if horizon > MOST_OFFSETS:
+        shown = horizon if horizon < 10**20 else "beyond 10^20"
+        raise FitError(f"horizon is {shown}, expected at most {MOST_OFFSETS}")
 
 
 def require_hazards(*hazards: float) -> None:
@@ -252,7 +256,8 @@ def _located(error: NotIdentified, source: str) -> NotIdentified:
 def _details(estimate: Estimate, observations: Observations, method: Method, mean: MeanForm) -> FitDetails:
     law = estimate.law
     curve_r2 = None
-    if observations.entropy is not None:
+    # Of a part of a log, no round may have one.
+    if observations.entropy is not None and not np.isnan(observations.entropy).all():
         curve_r2 = entropy_curve(observations).r_squared(law, mean)
     return FitDetails(
         method=method,

@@ -18,6 +18,11 @@ from lawfit.survival import MeanForm
 
 Method = Literal["mle", "ls-rounds", "ls-deciles"]
 Matrix = tuple[tuple[float, ...], ...]
+# Far more than any log holds, and than any coefficient varies: squares still do not overflow.
+_MOST_ROUNDS = 10**15
+_MOST_VARIANCE = 1e100
+# Of stored covariances.
+_ROUNDING = 1e-6
 
 
 @dataclass(frozen=True)
@@ -93,12 +98,55 @@ class FitDetails:
         if set(values) != set(hints):
             odd = sorted(set(values) ^ set(hints))
             raise LawfitError(f"{source}: fitted has absent or unknown fields: {', '.join(odd)}")
-        return cls(**{name: typed(values[name], hint, f"{source}: fitted.{name}") for name, hint in hints.items()})
+        made = cls(**{name: typed(values[name], hint, f"{source}: fitted.{name}") for name, hint in hints.items()})
+        made._require_sound(source)
+        return made
+
+    def _require_sound(self, source: str) -> None:
+        """Refuse counts and covariances that no fit can give."""
+        for name, count in (("rounds", self.rounds), ("left_out", self.left_out), ("clusters", self.clusters or 0)):
+            if not 0 <= count <= _MOST_ROUNDS:
+                raise LawfitError(f"{source}: fitted.{name} is {str(count)[:40]}, expected 0 to {_MOST_ROUNDS:g}")
+        for name in ("covariance", "cluster_covariance"):
+            problem = _no_covariance(getattr(self, name), len(self.names))
+            if problem:
+                raise LawfitError(f"{source}: fitted.{name} {problem}")
 
 
 def matrix(values: Floats | None) -> Matrix | None:
     """Freeze a covariance (k, k)."""
     return None if values is None else tuple(tuple(float(x) for x in row) for row in values)
+
+
+def _no_covariance(values: Matrix | None, size: int) -> str:
+    """Say what keeps ``values`` from being a covariance of ``size`` coefficients; empty where it is one.
+
+    A coefficient on the edge of its range has no error: its whole row and column are NaN.
+    """
+    if values is None:
+        return ""
+    if len(values) != size or any(len(row) != size for row in values):
+        return f"is not {size} by {size}, one row and column for each name"
+    if not size:
+        return ""
+    covariance = np.array(values, dtype=np.float64)
+    known = ~np.isnan(np.diag(covariance))
+    if (np.isnan(covariance) == np.outer(known, known)).any():
+        return "lacks a number, expected null on the diagonal and then along its whole row and column"
+    held = covariance[np.ix_(known, known)]
+    spread = np.diag(held)
+    if not ((spread >= 0) & (spread <= _MOST_VARIANCE)).all():
+        return f"has a variance out of range, expected 0 to {_MOST_VARIANCE:g}"
+    sd = np.sqrt(spread)
+    scale = np.where(sd > 0, sd, 1.0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        correlation = held / scale / scale[:, None]
+        apart = np.abs(correlation - correlation.T)
+    if not ((np.abs(correlation) <= 1.0 + _ROUNDING) & (apart <= _ROUNDING)).all():
+        return "is not symmetric, or larger off its diagonal than on it"
+    if len(held) and np.linalg.eigvalsh(correlation)[0] < -_ROUNDING * size:
+        return "gives some sum of coefficients a variance below 0"
+    return ""
 
 
 @cache

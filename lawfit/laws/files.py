@@ -7,7 +7,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
 from lawfit.errors import LawfitError
-from lawfit.json_object import read_object, require_keys
+from lawfit.json_object import read_object, require_keys, short_errors
 from lawfit.laws.details import FitDetails, typed
 
 if TYPE_CHECKING:
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 FORMAT, VERSION = "lawfit.law", 1
 KEYS = {"format", "version", "law", "values", "fitted"}
+
+# Beyond any fit, and squares still do not overflow.
+_HUGE = 1e100
 
 L = TypeVar("L", bound="Law")
 
@@ -29,7 +32,13 @@ def encode(law: Law) -> str:
 
 def decode(text: str, kind: type[L], source: str) -> L:
     """Read a law that must be a ``kind``."""
+    with short_errors(source):
+        return _decode(text, kind, source)
+
+
+def _decode(text: str, kind: type[L], source: str) -> L:
     from lawfit.laws import LAWS
+    from lawfit.laws.base import require_horizon
 
     record = read_object(text, source)
     if record.get("format") != FORMAT:
@@ -45,10 +54,11 @@ def decode(text: str, kind: type[L], source: str) -> L:
         raise LawfitError(f"{source}: holds the law {name}, expected {kind.name}")
     fitted = record["fitted"]
     details = None if fitted is None else FitDetails.from_fields(fitted, source)
-    try:
-        return law(**_values(law, record["values"], source), fitted=details)
-    except LawfitError as error:
-        raise LawfitError(f"{source}: {error}") from error
+    made = law(**_values(law, record["values"], source), fitted=details)
+    if made.ends:
+        # A law that ends holds a hazard for each offset, however it came by its horizon.
+        require_horizon(made.horizon)
+    return made
 
 
 def _values(law: type[Law], values: Any, source: str) -> dict[str, Any]:
@@ -58,4 +68,8 @@ def _values(law: type[Law], values: Any, source: str) -> dict[str, Any]:
     hints = get_type_hints(law)
     names = {field.name for field in fields(law) if field.name != "fitted"}
     require_keys(values, names, source)
-    return {name: typed(values[name], hints[name], f"{source}: {name}") for name in names}
+    made = {name: typed(values[name], hints[name], f"{source}: {name}") for name in names}
+    for name, value in made.items():
+        if isinstance(value, float) and abs(value) > _HUGE:
+            raise LawfitError(f"{source}: {name} is {value:g}, expected a coefficient within +-{_HUGE:g}")
+    return made

@@ -129,3 +129,12 @@ def test_a_round_log_tests_every_token_once_and_a_trace_many_times() -> None:
 
 def test_equal_keys_get_one_number_nulls_too() -> None:
     assert dense(pl.Series(["b", "a", None, "b", None])).tolist() == [0, 1, 2, 0, 2]
+
+
+def test_prompts_are_numbered_by_name_whatever_the_order_of_rows() -> None:
+    frame = own.read(DATA / "rounds.parquet").frame
+    nodes = spine_nodes(RoundLog.from_frame(frame))
+    turned = spine_nodes(RoundLog.from_frame(frame.reverse()))
+    names = dict(zip(nodes.frame["prompt"].to_list(), nodes.cluster.tolist(), strict=True))
+    assert dict(zip(turned.frame["prompt"].to_list(), turned.cluster.tolist(), strict=True)) == names
+    assert sorted(names, key=lambda name: names[name]) == sorted(names)

@@ -10,7 +10,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from lawfit import FitError, NotIdentified, RoundLog
+from lawfit import FitError, LawfitError, NotIdentified, RoundLog
 from lawfit.calibration.calibration import Calibration
 from lawfit.calibration.nodes import spine_nodes
 from lawfit.cli import calibrate
@@ -135,5 +135,30 @@ def test_what_cannot_be_calibrated_is_refused(tmp_path: Path) -> None:
         invoke(path)
     with pytest.raises(FitError, match="method is 'magic'"):
         invoke(path, "--method", "magic")
-    with pytest.raises(FitError, match="bins is 0"):
-        invoke(path, "--bins", "0")
+    for bins in ("0", "1", "1001", "9" * 30):
+        with pytest.raises(FitError, match="expected 2 to 1000"):
+            invoke(path, "--bins", bins)
+
+
+def test_where_the_outcome_does_not_vary_skill_is_unknown_and_no_nan_is_printed(tmp_path: Path) -> None:
+    path = tmp_path / "all.parquet"
+    rows = {"accept_len": [3] * 40, "horizon": [3] * 40, "draft_logprobs": [[-0.1, -0.5, -0.2]] * 40}
+    log = pl.DataFrame(rows | {"prompt_id": [f"p{k % 8}" for k in range(40)]})
+    own.write(RoundLog.from_frame(log), path)
+    for method in ("isotonic", "logistic"):
+        try:
+            shown = invoke(path, "--method", method).stdout
+        except NotIdentified:
+            assert method == "logistic"
+            continue
+        assert "unknown" in shown
+        assert not re.search(r"\bnan\b", shown)
+
+
+@pytest.mark.parametrize("option", ["-o", "--figure"])
+def test_nothing_is_written_over_the_log(tmp_path: Path, option: str) -> None:
+    log = tmp_path / "rounds.parquet"
+    log.write_bytes((DATA / "rounds.parquet").read_bytes())
+    with pytest.raises(LawfitError, match="is also an input"):
+        invoke(log, option, log)
+    assert log.read_bytes() == (DATA / "rounds.parquet").read_bytes()

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from lawfit import AffineLogit, FitError, Isotonic, LawfitError, NotIdentified, RoundLog
+from lawfit import AffineLogit, FitError, Geometric, Isotonic, LawfitError, NotIdentified, RoundLog
 from lawfit.cli import check
 from lawfit.files import write_text
 from lawfit.readers import own
@@ -217,3 +218,23 @@ def test_a_hostile_law_is_refused(tmp_path: Path) -> None:
         path.write_text(text)
         with pytest.raises(LawfitError, match=r"bad\.json"):
             invoke(path, log)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes")
+def test_a_law_is_read_from_a_regular_file_only(tmp_path: Path) -> None:
+    pipe, long = tmp_path / "pipe", tmp_path / "long.json"
+    os.mkfifo(pipe)
+    long.write_bytes(b" " * (check.LIMIT + 1))
+    for path, message in ((pipe, "no regular file"), (Path("/dev/zero"), "no regular file"), (long, "more than")):
+        with pytest.raises(LawfitError, match=message):
+            invoke(path, tmp_path)
+
+
+def test_a_task_without_entropies_is_checked_by_a_law_that_needs_none(tmp_path: Path) -> None:
+    path = tmp_path / "law.json"
+    write_text(path, Geometric.fit(rounds(1)).to_json())
+    entropy = pl.when(pl.col("task") == "code").then(None).otherwise(pl.col("root_entropy"))
+    log = logged(RoundLog.from_frame(rounds(2).frame.with_columns(root_entropy=entropy)), tmp_path)
+    found = json.loads(invoke(path, log, "--by", "task", "--json").stdout)
+    assert [part["verdict"] != "broken" for part in found["groups"]] == [True] * 3
+    assert all(part["refit"] for part in found["groups"])

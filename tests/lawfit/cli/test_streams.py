@@ -64,3 +64,14 @@ def test_an_impossible_file_name_is_one_line_and_exit_2():
     done = run(["fit", "x" * 5000], stdout=subprocess.PIPE)
     assert done.returncode == 2
     assert len(done.stderr.strip().splitlines()) == 1
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+def test_remarks_that_cannot_be_written_do_not_stop_the_results(log):
+    command = [sys.executable, "-c", MAIN, "fit", str(log), "--json"]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, stderr=full, stdout=subprocess.PIPE, text=True)
+        both = subprocess.run(command, stderr=full, stdout=full)
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["fits"]
+    assert both.returncode == 2

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from lawfit import AffineLogit, FreeHazard, Isotonic, RoundLog, observe
-from lawfit.drift.refit import Refit, refit
+from lawfit import AffineLogit, FreeHazard, Isotonic, RoundLog, TwoState, observe
+from lawfit.drift.refit import NO_ERRORS, Refit, refit
+from lawfit.laws.details import matrix
 
 
 def test_the_statistic_is_walds_with_both_covariances(world: Callable[..., RoundLog]) -> None:
@@ -63,3 +64,33 @@ def test_without_prompts_the_errors_are_those_of_independent_rounds(world: Calla
     assert new.fitted is not None
     move = np.array([new.b0 - law.b0, new.b1 - law.b1])
     assert found.wald == pytest.approx(move @ np.linalg.solve(np.array(new.fitted.covariance), move))
+
+
+def test_where_the_stored_coefficients_have_no_errors_there_is_no_shape_test(world: Callable[..., RoundLog]) -> None:
+    law = TwoState.fit(world(1))
+    assert law.fitted is not None
+    bare = replace(law, fitted=replace(law.fitted, covariance=None, cluster_covariance=None))
+    assert refit(bare, observe(world(2))) == NO_ERRORS
+
+
+def test_a_coefficient_stored_on_its_edge_is_not_tested(world: Callable[..., RoundLog]) -> None:
+    law, seen = FreeHazard.fit(world(1)), observe(world(2))
+    assert law.fitted is not None
+    assert law.fitted.cluster_covariance is not None
+    wide = np.array(law.fitted.cluster_covariance)
+    wide[0, :] = wide[:, 0] = np.nan
+    edge = replace(law, hazards=(1.0, *law.hazards[1:]), fitted=replace(law.fitted, cluster_covariance=matrix(wide)))
+    whole, part = refit(law, seen), refit(edge, seen)
+    assert isinstance(whole, Refit)
+    assert isinstance(part, Refit)
+    assert part.wald <= whole.wald
+    assert part.p_value > 0.001
+
+
+def test_two_states_that_hardly_differ_are_rejected_no_more_often_than_the_level_says(
+    world: Callable[..., RoundLog],
+) -> None:
+    found = [refit(TwoState.fit(world(1000 + k, rounds=15)), observe(world(k, rounds=15))) for k in range(40)]
+    tested = [part for part in found if isinstance(part, Refit)]
+    assert len(tested) > 10
+    assert binom.sf(sum(part.p_value < 0.05 for part in tested) - 1, len(tested), 0.05) > 0.01

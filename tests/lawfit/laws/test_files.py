@@ -78,3 +78,42 @@ def test_a_mistyped_detail_is_refused(field: str, value: Any, synthetic: RoundLo
     record["fitted"][field] = value
     with pytest.raises(LawfitError, match=rf"fitted\.{field} is"):
         Law.from_json(json.dumps(record))
+
+
+def tampered(law: Law, part: str, **changes: Any) -> str:
+    record = json.loads(law.to_json())
+    record[part] |= changes
+    return json.dumps(record)
+
+
+@pytest.mark.parametrize(
+    ("part", "changes", "message"),
+    [
+        ("fitted", {"covariance": [[1.0, 0.0], [0.0]]}, "is not 2 by 2"),
+        ("fitted", {"covariance": [[1.0]]}, "is not 2 by 2"),
+        ("fitted", {"covariance": [[1.0, 0.5], [0.2, 1.0]]}, "is not symmetric"),
+        ("fitted", {"covariance": [[1.0, 2.0], [2.0, 1.0]]}, "larger off its diagonal"),
+        ("fitted", {"cluster_covariance": [[-1.0, 0.0], [0.0, 1.0]]}, "a variance out of range"),
+        ("fitted", {"cluster_covariance": [[1e308, 0.0], [0.0, 1.0]]}, "a variance out of range"),
+        ("fitted", {"covariance": [[1.0, None], [None, 1.0]]}, "lacks a number"),
+        ("fitted", {"rounds": -1.0}, "rounds is -1"),
+        ("fitted", {"rounds": None}, "rounds is nan"),
+        ("fitted", {"clusters": 10**400}, "clusters is 1000"),
+        ("values", {"horizon": 10_001}, "expected at most 10000"),
+        ("values", {"horizon": 10**29}, "expected at most 10000"),
+        ("values", {"b0": -1e308}, "b0 is -1e\\+308"),
+        ("fitted", {"covariance": [[1.0, 1e308], [1e308, 1.0]]}, "larger off its diagonal"),
+        ("values", {"b0": "x" * 1_000_000}, "expected float|b0 is"),
+        ("values", {"evil\n" * 2000: 1}, "absent or unknown fields: evil"),
+    ],
+)
+def test_a_tampered_law_is_one_short_line(part: str, changes: Any, message: str, synthetic: RoundLog) -> None:
+    with pytest.raises(LawfitError, match=message) as refused:
+        Law.from_json(tampered(AffineLogit.fit(synthetic), part, **changes), "x.json")
+    assert len(str(refused.value)) < 300
+    assert "\n" not in str(refused.value)
+
+
+def test_a_law_that_ends_holds_no_more_hazards_than_a_log_has_offsets() -> None:
+    with pytest.raises(LawfitError, match="expected at most 10000"):
+        Law.from_json(FreeHazard((0.9,) * 10_001).to_json())
