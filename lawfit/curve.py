@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from lawfit.arrays import Floats, Ints
-from lawfit.cluster import cluster_covariance
 from lawfit.errors import FitError, NotIdentified
-from lawfit.observations import Observations, Signal, require, risk_table
+from lawfit.observations import Observations, Signal, require
+from lawfit.risk import counts_by_prompt, risk_table
 from lawfit.survival import MeanForm
 
 if TYPE_CHECKING:
@@ -184,26 +184,21 @@ def survival_curve(observations: Observations) -> SurvivalCurve:
         raise NotIdentified(f"{observations.source}: no round saw an offset")
     hazard = table.hazard
     estimate = np.asarray(np.cumprod(hazard), dtype=np.float64)
-    offsets = table.offset[None, :]
-    seen = observations.trials[:, None] >= offsets
-    matched = observations.accept_len[:, None] >= offsets
     with np.errstate(divide="ignore", invalid="ignore"):
         per_trial = np.where(hazard > 0, 1.0 / (table.at_risk * hazard), np.nan)
-        # Row i moves log S_l by the sum of its residuals at the offsets up to l.
-        influence = np.cumsum(np.where(seen, (matched - hazard) * per_trial, 0.0), axis=1)
-        influence = influence * observations.weight[:, None]
-        some = observations.trials > 0
-        cluster = None if observations.cluster is None else observations.cluster[some]
-        trials = float(observations.weight @ observations.trials)
-        robust = cluster_covariance(influence[some].T, np.eye(len(hazard)), cluster, trials)
-        if robust is not None and cluster is not None:
-            # From where one prompt alone goes on, there is no error between prompts.
-            deepest = np.zeros(int(cluster.max()) + 1, dtype=np.int64)
-            np.maximum.at(deepest, cluster, observations.trials[some])
-            lonely = (deepest[:, None] >= table.offset).sum(axis=0) < 2
-            robust[lonely, lonely] = np.nan
-        greenwood = np.cumsum((1.0 - hazard) * per_trial)
-        spread = np.exp(Z95 * np.sqrt(greenwood if robust is None else np.diag(robust)))
+        variance = np.cumsum((1.0 - hazard) * per_trial)  # Greenwood's
+        trials = float(table.at_risk.sum())
+        if observations.cluster is not None and trials > len(hazard):
+            at_risk, matches = counts_by_prompt(observations, observations.cluster, len(hazard))
+            groups = len(at_risk)
+            # A prompt moves log S_l by the sum of its residuals at the offsets up to l.
+            influence = np.cumsum((matches - hazard * at_risk) * per_trial, axis=1)
+            if groups > 1:
+                factor = groups / (groups - 1) * (trials - 1) / (trials - len(hazard))
+                # From where one prompt alone goes on, there is no error between prompts.
+                lonely = (at_risk > 0).sum(axis=0) < 2
+                variance = np.where(lonely, np.nan, factor * (influence**2).sum(axis=0))
+        spread = np.exp(Z95 * np.sqrt(variance))
     return SurvivalCurve(table.offset, estimate, estimate / spread, np.minimum(estimate * spread, 1.0), observations)
 
 

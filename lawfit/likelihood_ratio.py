@@ -9,7 +9,8 @@ import numpy as np
 from lawfit import chi_square
 from lawfit.arrays import Floats, Ints
 from lawfit.errors import FitError, NotIdentified
-from lawfit.observations import Observations, risk_table
+from lawfit.observations import Observations
+from lawfit.risk import risk_table
 from lawfit.two_state_fit import climb
 
 

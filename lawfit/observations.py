@@ -125,37 +125,6 @@ class Observations:
         return replace(kept, left_out=left_out, notes=(*self.notes, note))
 
 
-@dataclass(frozen=True, eq=False)
-class RiskTable:
-    """Rounds at risk and misses by offset.
-
-    Attributes
-    ----------
-    offset
-        (L,) 1, 2, ..., up to the last offset that any round was seen at.
-    at_risk, misses
-        (L,) rounds whose match or miss at the offset was seen, and those that missed.
-    """
-
-    offset: Ints
-    at_risk: Floats
-    misses: Floats
-
-    @property
-    def hazard(self) -> Floats:
-        """(L,) share of the rounds at risk that continue."""
-        return np.asarray(1.0 - self.misses / self.at_risk)
-
-
-def risk_table(observations: Observations) -> RiskTable:
-    """Count, for each offset, the rounds at risk and the misses."""
-    trials, weight = observations.trials, observations.weight
-    at_risk = np.bincount(trials, weights=weight)[::-1].cumsum()[::-1][1:].astype(np.float64)
-    missed_at = observations.accept_len[observations.missed] + 1
-    misses = np.bincount(missed_at, weights=weight[observations.missed], minlength=len(at_risk) + 1)[1:]
-    return RiskTable(np.arange(1, len(at_risk) + 1), at_risk, misses.astype(np.float64))
-
-
 def observe(
     log: RoundLog,
     *,

@@ -10,7 +10,8 @@ import numpy as np
 from lawfit.arrays import Floats
 from lawfit.cluster import cluster_covariance
 from lawfit.errors import NotIdentified
-from lawfit.observations import Observations, risk_table
+from lawfit.observations import Observations
+from lawfit.risk import risk_table
 
 # Nearer to an edge of the parameters than this, the estimate is on it.
 _EDGE = 1e-6

@@ -7,12 +7,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from lawfit.arrays import Floats, Ints
+from lawfit.arrays import Floats
 from lawfit.cluster import cluster_covariance
 from lawfit.errors import FitError, NotIdentified
 from lawfit.laws.base import Estimate, Law, require_hazards
 from lawfit.least_squares import LeastSquares
-from lawfit.observations import Observations, RiskTable, risk_table
+from lawfit.observations import Observations
+from lawfit.risk import RiskTable, counts_by_prompt, risk_table
 from lawfit.survival import MeanForm
 
 MOST_ERRORS = 128
@@ -82,30 +83,19 @@ def _covariances(observations: Observations, table: RiskTable) -> tuple[Floats, 
     """Give the inverse information and the cluster covariance (L, L); NaN at hazards of 0 or 1."""
     hazard, robust = table.hazard, None
     if observations.cluster is not None:
-        at_risk, matches = _by_cluster(observations, len(hazard))
+        at_risk, matches = counts_by_prompt(observations, observations.cluster, len(hazard))
         sums = matches - hazard * at_risk
         trials = float(table.at_risk.sum())
         robust = cluster_covariance(sums.T, np.diag(1.0 / table.at_risk), np.arange(len(sums)), trials)
+        if robust is not None:  # what one prompt alone reaches has no error between prompts
+            lonely = (at_risk > 0).sum(axis=0) < 2
+            robust[lonely, :] = robust[:, lonely] = np.nan
     plain = np.diag(hazard * (1.0 - hazard) / table.at_risk)
     edge = (hazard == 0.0) | (hazard == 1.0)
     for covariance in (plain, robust):
         if covariance is not None:
             covariance[edge, :] = covariance[:, edge] = np.nan
     return plain, robust
-
-
-def _by_cluster(observations: Observations, last: int) -> tuple[Floats, Floats]:
-    """Count for each prompt with a trial, (G, L), the rounds at risk at offsets 1..L and those that went on."""
-    cluster = np.zeros(len(observations), dtype=np.int64) if observations.cluster is None else observations.cluster
-    shape = (int(cluster.max()) + 1, last + 1)
-
-    def reached(depth: Ints) -> Floats:
-        cells = np.bincount(cluster * shape[1] + depth, weights=observations.weight, minlength=shape[0] * shape[1])
-        return np.asarray(cells.reshape(shape)[:, ::-1].cumsum(axis=1)[:, ::-1][:, 1:])
-
-    at_risk, matches = reached(observations.trials), reached(observations.accept_len)
-    seen = at_risk[:, 0] > 0
-    return at_risk[seen], matches[seen]
 
 
 def _names(horizon: int) -> tuple[str, ...]:

@@ -7,11 +7,12 @@ from lawfit.curve import Z95, survival_curve
 from lawfit.errors import LawfitError
 from lawfit.hazard_trend import hazard_trend
 from lawfit.laws import LAWS, FreeHazard, Law
-from lawfit.observations import Observations, risk_table
+from lawfit.observations import Observations
 from lawfit.offset_test import offset_test
 from lawfit.page import Finding, Section
 from lawfit.plots import new_figure, plot_survival
 from lawfit.report.part import Part, Settings, spread
+from lawfit.risk import risk_table
 
 
 def offsets(observations: Observations, settings: Settings) -> Part:

@@ -80,7 +80,8 @@ def _states(floor: Observations, settings: Settings) -> list[list[str]]:
             if one.corrected_p_value is None
             else f"; {in_words(one.corrected_p_value)} with the design effect {one.design_effect:.2f}"
         )
-        rows.append([f"one hazard: χ² of {one.what}", f"{one.statistic:.1f}, df {one.df}, {in_words(one.p_value)}{corrected}"])
+        chance = f"{one.statistic:.1f}, df {one.df}, {in_words(one.p_value)}{corrected}"
+        rows.append([f"one hazard: χ² of {one.what}", chance])
     except LawfitError as error:
         rows.append(["one hazard", f"cannot be told: {error}"])
     try:

@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 
 from lawfit import FitError, NotIdentified, RoundLog, observe
-from lawfit.observations import risk_table
+from lawfit.risk import risk_table
 
 
 def log(**columns: object) -> RoundLog:

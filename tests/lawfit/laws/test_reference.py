@@ -9,7 +9,7 @@ import pytest
 
 from lawfit import AffineLogit, FreeHazard, Geometric, Isotonic, Observations, RoundLog
 from lawfit.curve import entropy_curve, round_r_squared, survival_curve
-from lawfit.observations import risk_table
+from lawfit.risk import risk_table
 
 PUBLIC = Path(__file__).parents[3] / ".." / "shared" / "data" / "public-logs"
 DFLASH = PUBLIC / "dflash_v5_rounds.csv"
