@@ -70,6 +70,8 @@ def _values(law: type[Law], values: Any, source: str) -> dict[str, Any]:
     require_keys(values, names, source)
     made = {name: typed(values[name], hints[name], f"{source}: {name}") for name in names}
     for name, value in made.items():
-        if isinstance(value, float) and abs(value) > _HUGE:
-            raise LawfitError(f"{source}: {name} is {value:g}, expected a coefficient within +-{_HUGE:g}")
+        several = value if isinstance(value, tuple) else (value,)
+        # Edges are no coefficients but entropies as logged.
+        if name != "edges" and any(isinstance(x, float) and abs(x) > _HUGE for x in several):
+            raise LawfitError(f"{source}: {name} is {value}, expected coefficients within +-{_HUGE:g}")
     return made
