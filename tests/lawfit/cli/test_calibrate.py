@@ -10,7 +10,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from lawfit import FitError, LawfitError, NotIdentified, RoundLog
+from lawfit import FitError, NotIdentified, RoundLog
 from lawfit.calibration.calibration import Calibration
 from lawfit.calibration.nodes import spine_nodes
 from lawfit.cli import calibrate
