@@ -20,8 +20,9 @@ from lawfit import (
 )
 from lawfit.compression import compress
 from lawfit.curve import entropy_curve
-from lawfit.observations import LastRound, risk_table
+from lawfit.observations import LastRound
 from lawfit.readers import own
+from lawfit.risk import risk_table
 
 
 @pytest.fixture(scope="module")
