@@ -9,6 +9,9 @@ from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
 
+import polars as pl
+
+from lawfit.files import replacing
 from runtime.errors import TrainingError
 from runtime.loops import loops
 from runtime.prompts import Prompt
@@ -102,16 +105,35 @@ def grow_corpus(
 
 
 def read_corpus(path: Path, limit: int | None = None) -> list[Text]:
-    """Read texts; a last line that a kill cut short is left out.
+    """Read texts from JSON Lines, or from Parquet as `pack_corpus` writes it.
+
+    A last line of JSON that a kill cut short is left out.
 
     Raises
     ------
     TrainingError
-        Another line is not a text.
+        The file is absent, or another line is not a text.
     """
+    if not path.is_file():
+        raise TrainingError(f"{path}: no such file, expected a corpus")
+    if path.suffix == ".parquet":
+        try:
+            rows = pl.read_parquet(path).select("prompt_id", "task", "prompt", "output", "kept").head(limit or 1 << 40)
+        except (pl.exceptions.PolarsError, OSError) as error:
+            raise TrainingError(f"{path}: not a corpus ({str(error).splitlines()[0]})") from error
+        return [Text(name, task, tuple(ids), tuple(out), kept) for name, task, ids, out, kept in rows.iter_rows()]
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
     whole = [line for line in lines if line.endswith("\n")]
     return [_text(line, f"{path}:{number}") for number, line in enumerate(islice(whole, limit), 1)]
+
+
+def pack_corpus(texts: Sequence[Text], path: Path) -> None:
+    """Write texts as Parquet, a quarter of the size of their lines."""
+    tokens = pl.List(pl.UInt32)
+    schema = {"prompt_id": pl.String, "task": pl.String, "prompt": tokens, "output": tokens, "kept": pl.Boolean}
+    frame = pl.DataFrame([asdict(text) for text in texts], schema=schema)
+    with replacing(path) as temporary:
+        frame.write_parquet(temporary, compression="zstd", compression_level=19)
 
 
 def _text(line: str, where: str) -> Text:

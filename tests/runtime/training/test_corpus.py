@@ -7,7 +7,7 @@ import pytest
 
 from runtime.errors import TrainingError
 from runtime.prompts import Prompt, load_prompts
-from runtime.training.corpus import grow_corpus, read_corpus, worth_keeping
+from runtime.training.corpus import Text, grow_corpus, pack_corpus, read_corpus, worth_keeping
 from runtime.training.prompts import TASKS, load_words, make_prompts
 
 
@@ -94,3 +94,17 @@ def test_no_training_prompt_is_a_shipped_one():
     for side in ("training", "held_out"):
         made = {prompt.text for prompt in itertools.islice(make_prompts(load_words(side), 1), 800)}
         assert not made & shipped
+
+
+def test_a_packed_corpus_is_the_same(tmp_path):
+    texts = [Text("a", "qa", (1, 2), (3, 49000), True), Text("b", "copy", (5,), (6,), False)]
+    pack_corpus(texts, tmp_path / "corpus.parquet")
+    assert read_corpus(tmp_path / "corpus.parquet") == texts
+    assert read_corpus(tmp_path / "corpus.parquet", 1) == texts[:1]
+
+
+@pytest.mark.parametrize("name", ["absent.jsonl", "absent.parquet", "broken.parquet"])
+def test_what_is_no_corpus_is_refused(tmp_path, name):
+    (tmp_path / "broken.parquet").write_bytes(b"PAR1")
+    with pytest.raises(TrainingError, match="corpus"):
+        read_corpus(tmp_path / name)
