@@ -260,4 +260,8 @@ def _notes(frame: pl.DataFrame, last_round: LastRound) -> tuple[str, ...]:
     histograms = int((frame["count"] > 1).sum())
     if histograms:
         notes.append(f"{histograms} of {len(frame)} rows are histograms (count > 1)")
+    budgets = frame.filter((pl.col("shape") == "tree") & (pl.col("horizon") > 0))["budget"].drop_nulls().unique().sort()
+    if len(budgets) > 1:
+        named = ", ".join(map(str, budgets.head(4))) + (", ..." if len(budgets) > 4 else "")
+        notes.append(f"trees of different budgets ({named}) are pooled, and a wider tree accepts more: fit by budget")
     return tuple(notes)

@@ -132,3 +132,14 @@ def test_rounds_that_offered_no_draft_are_left_out_with_a_note() -> None:
     assert any("1 of 2 rounds offered no draft" in note for note in seen.notes)
     with pytest.raises(NotIdentified, match="no round offered a draft"):
         observe(log(accept_len=[0], horizon=[0]))
+
+
+def test_trees_of_different_budgets_are_told_to_be_pooled() -> None:
+    frame = {"accept_len": [0, 1, 2], "horizon": [4, 4, 8], "budget": [4, 4, 8], "truncated": [False] * 3}
+    pooled = RoundLog.from_frame(pl.DataFrame({**frame, "shape": ["tree"] * 3}))
+    assert observe(pooled).notes == (
+        "trees of different budgets (4, 8) are pooled, and a wider tree accepts more: fit by budget",
+    )
+    assert all(not observe(part).notes for part in pooled.groups("budget").values())
+    # The budget of a chain is its horizon, which the likelihood knows.
+    assert not observe(RoundLog.from_frame(pl.DataFrame({**frame, "shape": ["chain"] * 3}))).notes
