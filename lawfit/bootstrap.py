@@ -61,7 +61,7 @@ def cluster_sums(values: ArrayLike, cluster: Ints, weight: ArrayLike | None = No
     Parameters
     ----------
     values
-        (n, K), or K columns of (n,) as its transpose's rows: pass ``np.stack(columns, axis=1)``.
+        (n, K).
     cluster
         (n,) numbers >= 0; numbers that do not occur leave no row.
     weight
@@ -83,6 +83,7 @@ def bootstrap(
     statistic: Statistic,
     *,
     strata: Ints | None = None,
+    times: Floats | None = None,
     resamples: int = 2000,
     seed: int = 0,
     level: float = 0.95,
@@ -97,6 +98,8 @@ def bootstrap(
         Maps totals (..., K) to (...,) or (..., S); called on (K,) for the estimate and on blocks (B, K) of draws.
     strata
         (G,) groups within which prompts are drawn, for comparisons of independent groups.
+    times
+        (G,) how many independent units of the same sums a row stands for; 1 by default, a prompt.
     resamples, seed, level
         B draws from this seed; coverage of the interval.
 
@@ -110,31 +113,35 @@ def bootstrap(
         raise FitError(f"sums of shape {sums.shape}, expected (prompts, columns) with a stratum for each prompt")
     if resamples < 1 or not 0.0 < level < 1.0:
         raise FitError(f"resamples is {resamples} and level {level}, expected at least 1, and between 0 and 1")
+    units = np.ones(len(sums)) if times is None else np.asarray(times, dtype=np.float64)
+    if units.shape != (len(sums),):
+        raise FitError(f"times of shape {units.shape}, expected one for each of {len(sums)} rows of sums")
     with np.errstate(divide="ignore", invalid="ignore"):
-        estimate = np.asarray(statistic(sums.sum(axis=0)), dtype=np.float64)
+        estimate = np.asarray(statistic(units @ sums), dtype=np.float64)
         blocks = [
             np.asarray(statistic(weights @ sums), dtype=np.float64)
-            for weights in _weights(len(sums), strata, resamples, seed)
+            for weights in _weights(units, strata, resamples, seed)
         ]
     draws = np.concatenate(blocks)
-    if len(sums) < 2:
+    if units.sum() < 2:
         draws = np.full_like(draws, np.nan)
     low, high, se = _summary(draws, level)
     return Interval(estimate, low, high, se, draws, level)
 
 
-def _weights(clusters: int, strata: Ints | None, resamples: int, seed: int) -> Iterator[Floats]:
+def _weights(units: Floats, strata: Ints | None, resamples: int, seed: int) -> Iterator[Floats]:
     """Give blocks (b, G) of how often each prompt is drawn."""
     rng = np.random.default_rng(seed)
-    groups = [np.arange(clusters)] if strata is None else [np.flatnonzero(strata == s) for s in np.unique(strata)]
-    block = max(1, _AT_ONCE // clusters)
+    rows = len(units)
+    groups = [np.arange(rows)] if strata is None else [np.flatnonzero(strata == s) for s in np.unique(strata)]
+    block = max(1, _AT_ONCE // rows)
     sizes = [min(block, resamples - start) for start in range(0, resamples, block)]
 
     def draw(size: int) -> Floats:
-        weights = np.empty((size, clusters))
+        weights = np.empty((size, rows))
         for members in groups:
-            even = np.full(len(members), 1.0 / len(members))
-            weights[:, members] = rng.multinomial(len(members), even, size=size)
+            total = units[members].sum()
+            weights[:, members] = rng.multinomial(int(total), units[members] / total, size=size)
         return weights
 
     return map(draw, sizes)

@@ -15,8 +15,6 @@ from lawfit.laws.details import typed
 
 FORMAT, VERSION = "lawfit.calibration", 1
 KEYS = {"format", "version", "method", "hazard", "levels", "nodes", "prompts", "source"}
-# A level for each of a hundred thousand prompts fits into this.
-LIMIT = 20_000_000
 
 
 def encode(calibration: Calibration) -> str:

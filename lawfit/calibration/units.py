@@ -73,20 +73,7 @@ class Units:
         Rows that stand for many rounds are drawn through the multinomial counts of those rounds, which is the bootstrap
         of the rounds one by one, at the cost of the rows.
         """
-        if (self.times == 1.0).all():
-            return bootstrap(self.sums, statistic, resamples=resamples, seed=seed, level=level)
-        rng = np.random.default_rng(seed)
-        size, share = int(self.count), self.times / self.times.sum()
-        with np.errstate(divide="ignore", invalid="ignore"):
-            estimate = np.asarray(statistic(self.total), dtype=np.float64)
-            blocks = [
-                np.asarray(statistic(rng.multinomial(size, share, size=count) @ self.sums), dtype=np.float64)
-                for count in self._blocks(resamples)
-            ]
-        draws = np.concatenate(blocks)
-        low, high, se = _summary(draws.reshape(len(draws), -1), level)
-        low, high, se = (end.reshape(estimate.shape) for end in (low, high, se))
-        return Interval(estimate, low, high, se, draws, level)
+        return bootstrap(self.sums, statistic, times=self.times, resamples=resamples, seed=seed, level=level)
 
     def signed(self, *, resamples: int, seed: int) -> Iterator[Floats]:
         """Give blocks (b, K) of the totals with a random sign for every unit."""
@@ -98,16 +85,3 @@ class Units:
     def _blocks(self, resamples: int) -> list[int]:
         block = max(1, _AT_ONCE // len(self.sums))
         return [min(block, resamples - start) for start in range(0, resamples, block)]
-
-
-def _summary(draws: Floats, level: float) -> tuple[Floats, Floats, Floats]:
-    """Give (S,) ends of the percentile interval and standard deviations, over the draws (B, S) that are defined."""
-    tail = (1.0 - level) / 2.0
-    ends = np.full((3, draws.shape[1]), np.nan)
-    for k, column in enumerate(draws.T):
-        known = column[~np.isnan(column)]
-        if len(known):
-            ends[:2, k] = np.quantile(known, [tail, 1.0 - tail], method="inverted_cdf")
-            ends[2, k] = known.std() if np.isfinite(known).all() else np.nan
-    low, high, se = ends
-    return low, high, se

@@ -12,12 +12,12 @@ from lawfit.cli.console import note, print_json
 from lawfit.drift.check import Check, GroupCheck, Options, Verdict, check
 from lawfit.drift.groups import KEYS
 from lawfit.errors import LawfitError
+from lawfit.json_object import LIMIT
 from lawfit.laws import Law
 from lawfit.observations import LastRound, Signal, require
 from lawfit.readers import read_with_notes
 
 # A law with a step for each of a hundred thousand entropies fits into this.
-LIMIT = 20_000_000
 _COUNTED: dict[Verdict, str] = {"broken": "broken", "holds": "hold", "cannot tell": "cannot tell"}
 _HELP = f"""Check whether a stored law still holds on new rounds: overall, and by model, temperature, task and the like.
 

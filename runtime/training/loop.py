@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -151,8 +151,3 @@ def _resume(head: nn.Module, optimizer: torch.optim.Optimizer, folder: Path) -> 
             optimizer.state[parameter] = found
     lines = (folder / "log.jsonl").read_text(encoding="utf-8").splitlines()
     return [json.loads(line) for line in lines[:steps]]
-
-
-def describe(schedule: Schedule, recipe: Any) -> dict[str, Any]:
-    """Give the settings of a run as plain values, for its manifest."""
-    return {"schedule": asdict(schedule), "recipe": asdict(recipe)}

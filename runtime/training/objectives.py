@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from runtime.errors import TrainingError
 
+Loss = TypeVar("Loss", Tensor, float)
 EAGLE_FEATURE_WEIGHT, EAGLE_TOKEN_WEIGHT = 1.0, 0.1
 HASS_TOP_K = 10
 EAGLE3_DECAY = 0.8
 COVERAGE_DECAY = 0.8
 
 
-def eagle_loss(feature_loss: Tensor | float, token_loss: Tensor | float) -> Tensor | float:
-    """Weigh both losses of EAGLE-1: 1.0 regression + 0.1 classification (seed 000, 0x04B)."""
-    return EAGLE_FEATURE_WEIGHT * feature_loss + EAGLE_TOKEN_WEIGHT * token_loss
+def eagle_loss(
+    feature_loss: Loss,
+    token_loss: Loss,
+    feature_weight: float = EAGLE_FEATURE_WEIGHT,
+    token_weight: float = EAGLE_TOKEN_WEIGHT,
+) -> Loss:
+    """Weigh both losses; EAGLE-1 takes 1.0 of regression and 0.1 of classification (seed 000, 0x04B)."""
+    return feature_weight * feature_loss + token_weight * token_loss
 
 
 def smooth_l1(predicted: Tensor, wanted: Tensor, supervise: Tensor, beta: float = 1.0) -> Tensor:

@@ -14,6 +14,8 @@ from runtime.heads.eagle import EagleHead
 from runtime.heads.layers import Keys
 from runtime.training.batches import Batch
 from runtime.training.objectives import (
+    EAGLE_FEATURE_WEIGHT,
+    EAGLE_TOKEN_WEIGHT,
     HASS_TOP_K,
     eagle_loss,
     feature_noise,
@@ -43,8 +45,8 @@ class EagleRecipe:
 
     passes: int = 1
     distill: Distill = "soft"
-    feature_weight: float = 1.0
-    token_weight: float = 0.1
+    feature_weight: float = EAGLE_FEATURE_WEIGHT
+    token_weight: float = EAGLE_TOKEN_WEIGHT
     noise: Literal["paper", "length", "none"] = "paper"
 
 
@@ -136,11 +138,8 @@ def _loss(predicted: Tensor, wanted: Tensor, frozen: Frozen, recipe: EagleRecipe
         if recipe.distill == "top-k"
         else soft_cross_entropy(logits, target_prob, every)
     )
-    total = recipe.feature_weight * regression + recipe.token_weight * distilled
-    if (recipe.feature_weight, recipe.token_weight) == (1.0, 0.1):
-        total = torch.as_tensor(eagle_loss(regression, distilled))
     return PassLoss(
-        total,
+        eagle_loss(regression, distilled, recipe.feature_weight, recipe.token_weight),
         float(regression.detach()),
         float(distilled.detach()),
         float((top[:, :1] == best).float().mean()),

@@ -83,3 +83,13 @@ def test_p_value_is_small_where_every_draw_is_on_one_side() -> None:
 def test_odd_arguments_are_refused(sums: np.ndarray, resamples: int) -> None:
     with pytest.raises(FitError):
         bootstrap(sums, ratio, resamples=resamples)
+
+
+def test_a_row_that_stands_for_many_units_is_drawn_as_so_many_rows() -> None:
+    sums, times = np.array([[0.0, 1.0], [1.0, 1.0]]), np.array([300.0, 700.0])
+    counted = bootstrap(sums, ratio, times=times)
+    rows = bootstrap(np.repeat(sums, times.astype(int), axis=0), ratio)
+    assert counted.estimate == rows.estimate == 0.7
+    assert counted.se == pytest.approx(rows.se, rel=0.06)
+    with pytest.raises(FitError, match="times of shape"):
+        bootstrap(sums, ratio, times=np.ones(3))
