@@ -72,7 +72,7 @@ def compare(target: Target, prompt: Sequence[int], expected: Sequence[int], foun
     pairs = enumerate(zip(expected, found, strict=False))
     position = next((k for k, (a, b) in pairs if a != b), min(len(expected), len(found)))
     context = [*prompt, *expected[:position]]
-    logits = target.prefill(context, target.new_cache(len(context)))
+    logits = target.prefill(context, target.new_cache(len(context))).logits[-1]
     best, second = logits.topk(2).values.tolist()
     return Divergence(position, _at(expected, position), _at(found, position), best - second)
 

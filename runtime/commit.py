@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Set
 from itertools import pairwise
 
+from torch import Tensor
+
 from policy.tree import DraftTree
 from runtime.errors import CommitError
 from runtime.request import Request
 from runtime.walk import Walk
 
 
-def commit(request: Request, tree: DraftTree, outcome: Walk, entropy: float, eos: Set[int]) -> None:
+def commit(
+    request: Request, tree: DraftTree, outcome: Walk, states: Tensor | None, entropy: float, eos: Set[int]
+) -> None:
     """Publish the accepted path and forget all other rows.
 
     Rows are named by the verifier's row indices, never found again by token: equal tokens can stand in several rows.
@@ -21,6 +25,8 @@ def commit(request: Request, tree: DraftTree, outcome: Walk, entropy: float, eos
     ----------
     request, tree, outcome
         The round.
+    states
+        (N+1, K, d) states of the verified rows, where the drafter reads them: those of the accepted path reseed it.
     entropy
         Entropy of the last accepted row, which produced the frontier token, nats.
     eos
@@ -42,3 +48,5 @@ def commit(request: Request, tree: DraftTree, outcome: Walk, entropy: float, eos
     request.tokens.extend(outcome.emitted)
     request.prev_entropy = entropy
     request.ended = outcome.emitted[-1] in eos
+    if not request.done:  # else the last accepted row has no token behind it, and nothing will be drafted
+        request.session.observe(None if states is None else states[list(rows)], outcome.emitted)

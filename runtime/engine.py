@@ -51,14 +51,15 @@ class Engine:
             request.prev_entropy,
         )
         t0 = perf_counter()
-        candidates = self.drafter.propose(request.tokens, request.prompt_len, request.remaining)
+        candidates = request.session.propose(request.tokens, request.prompt_len, request.remaining)
         t1 = perf_counter()
         decision = controller.decide(candidates, prev_entropy)
         t2 = perf_counter()
-        verified = verify(self.target, request.cache, decision.tree)
+        verified = verify(self.target, request.cache, decision.tree, self.drafter.reads)
         t3 = perf_counter()
         outcome = walk(decision.tree, verified.choices, request.remaining, self.target.eos)
-        commit(request, decision.tree, outcome, verified.entropy(outcome.rows[-1]), self.target.eos)
+        last = verified.entropy(outcome.rows[-1])
+        commit(request, decision.tree, outcome, verified.states, last, self.target.eos)
         controller.observe(candidates, decision, outcome.emitted)
         t4 = perf_counter()
         times = Times(*(1e3 * (b - a) for a, b in ((t0, t1), (t1, t2), (t2, t3), (t3, t4))))
@@ -76,9 +77,10 @@ class Engine:
         self._check(prompt, max_new_tokens)
         tokens = list(prompt)
         cache = self.target.new_cache(len(tokens) + max_new_tokens + self.drafter.max_nodes + 1)
-        logits = self.target.prefill(tokens, cache)
-        root = int(logits.argmax())
-        request = Request([*tokens, root], len(tokens), max_new_tokens, cache, entropy(logits))
+        rows = self.target.prefill(tokens, cache, self.drafter.reads)
+        root, session = rows.choices[-1], self.drafter.start()
+        session.observe(rows.states, [*tokens[1:], root])
+        request = Request([*tokens, root], len(tokens), max_new_tokens, cache, session, entropy(rows.logits[-1]))
         request.ended = root in self.target.eos
         return request
 

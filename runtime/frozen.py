@@ -33,10 +33,10 @@ class Frozen:
     draft_tokens: Tensor
 
     @classmethod
-    def of(cls, target: Target, draft_tokens: Tensor | None = None) -> Frozen:
-        """Borrow from a loaded target, in fp32."""
-        embedding = target.model.get_input_embeddings().weight.detach().float()
-        head = target.model.get_output_embeddings().weight.detach().float()
+    def of(cls, target: Target, draft_tokens: Tensor | None = None, dtype: torch.dtype = torch.float32) -> Frozen:
+        """Borrow from a loaded target; products with the head are in ``dtype``."""
+        embedding = target.model.get_input_embeddings().weight.detach().to(dtype)
+        head = target.model.get_output_embeddings().weight.detach().to(dtype)
         tokens = torch.arange(len(head)) if draft_tokens is None else draft_tokens
         if tokens.unique().numel() != len(tokens) or int(tokens.max()) >= len(head):
             raise TrainingError(f"{len(tokens)} draft words, expected different token ids below {len(head)}")
@@ -53,7 +53,7 @@ class Frozen:
 
     def logits(self, feature: Tensor) -> Tensor:
         """Map features (..., d) to logits (..., D) of the draft words."""
-        return feature @ self.head.T
+        return feature.to(self.head.dtype) @ self.head.T
 
     def draft_ids(self) -> Tensor:
         """Give t2d, (V,): the draft word of each target token, -1 where there is none."""

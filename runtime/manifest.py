@@ -7,9 +7,12 @@ import json
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+import torch
+
 from lawfit.json_object import read_object, require_keys
 from lawfit.laws.details import typed
 from runtime.errors import ManifestMismatch
+from runtime.states import FeatureAddress
 from runtime.target import Target
 
 FORMAT, VERSION = "lawfit.drafter", 1
@@ -23,7 +26,7 @@ class TargetIdentity:
     Attributes
     ----------
     weights, tokenizer
-        SHA-256 of the weights in fp32 by name, and of the vocabulary with the chat template.
+        SHA-256 of the weights by name, rounded to bf16, and of the vocabulary with the chat template.
     hidden_size, layers, vocabulary
         Shapes, named first where they differ: they say more than a digest.
     """
@@ -36,7 +39,7 @@ class TargetIdentity:
 
     @classmethod
     def of(cls, target: Target) -> TargetIdentity:
-        """Identify a loaded target; the same in fp32 and in bf16 made from it only if the weights are."""
+        """Identify a loaded target; the same whether a folder is loaded in fp32 or in bf16."""
         config = target.model.config
         return cls(
             weights_digest(target.model),
@@ -45,22 +48,6 @@ class TargetIdentity:
             int(config.num_hidden_layers),
             int(config.vocab_size),
         )
-
-
-@dataclass(frozen=True)
-class FeatureAddress:
-    """Which states of the target a drafter reads.
-
-    Attributes
-    ----------
-    layers
-        Taps, as counts of decoder layers passed: the state behind layer k of L is k; 0 is the embedding.
-    final
-        Whether the state behind the last layer is read as well, and whether after the final norm.
-    """
-
-    layers: tuple[int, ...]
-    final: str  # "post-norm", "pre-norm" or "none"
 
 
 @dataclass(frozen=True)
@@ -160,14 +147,14 @@ def fingerprint(target: TargetIdentity, features: FeatureAddress) -> str:
 
 
 def weights_digest(model: Any) -> str:
-    """SHA-256 over the names and values of the weights, tied ones once."""
+    """SHA-256 over the names and values of the weights, rounded to bf16, tied ones once."""
     digest, seen = hashlib.sha256(), set[int]()
     for name, parameter in sorted(model.named_parameters(remove_duplicate=False)):
         if parameter.data_ptr() in seen:
             continue
         seen.add(parameter.data_ptr())
         digest.update(name.encode())
-        digest.update(parameter.detach().float().cpu().contiguous().numpy().tobytes())
+        digest.update(parameter.detach().bfloat16().cpu().contiguous().view(torch.int16).numpy().tobytes())
     return digest.hexdigest()
 
 

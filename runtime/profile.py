@@ -12,13 +12,14 @@ from lawfit.place import Place
 from policy.candidates import Candidates
 from policy.controller import FixedBudget
 from policy.cost import CostTable
+from runtime.drafters import Stateless
 from runtime.engine import Engine
 from runtime.target import Target
 
 BUDGETS = (0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 15, 16, 20, 24, 31, 32)
 
 
-class _FixedChain:
+class _FixedChain(Stateless):
     """Offers a chain of exactly ``max_nodes`` arbitrary tokens."""
 
     name = "profile"

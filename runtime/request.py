@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from runtime.cache import RowCache
+from runtime.drafters import Session
 
 
 @dataclass
@@ -21,6 +22,8 @@ class Request:
         Most tokens to emit.
     cache
         Holds every token but the root.
+    session
+        The drafter's state; it has followed the rows of the cache.
     prev_entropy
         Entropy of the row that produced the root, nats.
     ended
@@ -31,6 +34,7 @@ class Request:
     prompt_len: int
     max_new_tokens: int
     cache: RowCache
+    session: Session
     prev_entropy: float
     ended: bool = False
 
@@ -56,4 +60,4 @@ class Request:
 
     def fork(self) -> Request:
         """Copy the request, for another way on from the same state."""
-        return replace(self, tokens=list(self.tokens), cache=self.cache.fork())
+        return replace(self, tokens=list(self.tokens), cache=self.cache.fork(), session=self.session.fork())

@@ -52,9 +52,9 @@ def _worst(target: Target) -> float:
     nodes = rng.choice(target.vocabulary, size=min(7, target.vocabulary), replace=False)
     tree = DraftTree(nodes, np.array([-1, 0, 0, 1, 2, 2, 3])[: len(nodes)], -np.arange(float(len(nodes))))
     cache = target.new_cache(len(text) + 4 * tree.rows)
-    worst = _difference(target.prefill(text, cache), _own(target, text)[-1])
+    worst = _difference(target.prefill(text, cache).logits[-1], _own(target, text)[-1])
     for _ in range(2):
-        rows = target.verify(pack(tree, cache.committed, target.device), cache)
+        rows = target.verify(pack(tree, cache.committed, target.device), cache).logits
         for leaf in tree.paths:
             own = _own(target, [*text, *tree.tokens[leaf].tolist()])[len(text) :]
             worst = max(worst, _difference(rows[torch.as_tensor(leaf)], own))

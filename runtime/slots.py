@@ -67,7 +67,7 @@ class Slots:
     def fill(self, slot: int, prompt: Sequence[int]) -> int:
         """Prefill a prompt into a slot; return its first output token."""
         own = self.target.new_cache(len(prompt))
-        first = int(self.target.prefill(list(prompt), own).argmax())
+        first = self.target.prefill(list(prompt), own).choices[-1]
         for layer, source in zip(self.cache.layers, own.layers, strict=True):
             if not layer.is_initialized:
                 layer.lazy_initialization(source.keys, source.values)

@@ -15,6 +15,7 @@ from runtime.errors import TargetError
 from runtime.pack import Packed, pack_text
 from runtime.packed import pack_weights
 from runtime.selfcheck import check_rows
+from runtime.states import FeatureAddress, TargetRows
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 _ATTENTION = {"full_attention", "sliding_attention"}
@@ -144,19 +145,21 @@ class Target:
         return RowCache(int(self.model.config.num_hidden_layers), capacity)
 
     @torch.inference_mode()
-    def prefill(self, tokens: list[int], cache: RowCache) -> torch.Tensor:
-        """Feed and commit text; return the logits of its last row (V,), fp32."""
+    def prefill(self, tokens: list[int], cache: RowCache, reads: FeatureAddress | None = None) -> TargetRows:
+        """Feed and commit text; return the logits of its last row, and the states of all rows that ``reads`` names."""
         packed = pack_text(tokens, cache.committed, self.device)
-        logits = self._forward(packed, cache, logits_to_keep=1)
+        rows = self._forward(packed, cache, reads, logits_to_keep=1)
         cache.commit(list(range(len(tokens))))
-        return logits[-1]
+        return rows
 
     @torch.inference_mode()
-    def verify(self, packed: Packed, cache: RowCache) -> torch.Tensor:
-        """Feed the rows of a tree provisionally; return their logits (N+1, V), fp32."""
-        return self._forward(packed, cache, logits_to_keep=0)
+    def verify(self, packed: Packed, cache: RowCache, reads: FeatureAddress | None = None) -> TargetRows:
+        """Feed the rows of a tree provisionally; return their logits, and the states that ``reads`` names."""
+        return self._forward(packed, cache, reads, logits_to_keep=0)
 
-    def _forward(self, packed: Packed, cache: RowCache, logits_to_keep: int) -> torch.Tensor:
+    def _forward(
+        self, packed: Packed, cache: RowCache, reads: FeatureAddress | None, logits_to_keep: int
+    ) -> TargetRows:
         output = self.model(
             packed.tokens,
             attention_mask=self._mask(packed),
@@ -164,8 +167,9 @@ class Target:
             cache=cache,
             use_cache=True,
             logits_to_keep=logits_to_keep,
+            output_hidden_states=reads is not None,
         )
-        return output.logits[0].float()
+        return TargetRows(output.logits[0].float(), reads.take(output.hidden_states)[0] if reads else None)
 
     def _mask(self, packed: Packed) -> Any:
         """Give one mask, or one for each kind of attention where the model has several."""

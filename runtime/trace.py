@@ -12,7 +12,6 @@ from policy.candidates import Candidates
 from policy.controller import FixedBudget
 from policy.tree import DraftTree
 from runtime.drafters import Drafter
-from runtime.drafters.none import NoDrafter
 from runtime.engine import Engine
 from runtime.round import draft_columns
 from runtime.target import Target
@@ -27,19 +26,20 @@ def trace_request(target: Target, drafter: Drafter, prompt: Sequence[int], max_n
         One row of `lawfit.trace.Trace` per position: the token there is the root, and what follows it in the output
         decides which candidates are accepted. A run that reaches the end of the output is truncated.
     """
-    output, entropies = decode(target, prompt, max_new_tokens)
+    engine = Engine(target, drafter, FixedBudget(0))
+    request = engine.start(prompt, max_new_tokens)
+    rounds = list(engine.rounds(request))
     rows = []
-    for position in range(len(output) - 1):
-        candidates = drafter.propose([*prompt, *output[: position + 1]], len(prompt), max_new_tokens - position - 1)
-        tree = best_first(candidates, candidates.root, drafter.max_nodes)
+    for plain in rounds:
+        tree = best_first(plain.candidates, plain.candidates.root, drafter.max_nodes)
         where = {
-            "round": position,
-            "position": position,
-            "context_len": len(prompt) + position,
-            "root_entropy": entropies[position + 1],
-            "prev_entropy": entropies[position],
+            "round": plain.number,
+            "position": plain.position,
+            "context_len": plain.context_len,
+            "root_entropy": plain.root_entropy,
+            "prev_entropy": plain.prev_entropy,
         }
-        rows.append({**where, **trace_columns(candidates, tree, output[position + 1 :])})
+        rows.append({**where, **trace_columns(plain.candidates, tree, request.output[plain.position + 1 :])})
     return rows
 
 
@@ -62,15 +62,6 @@ def trace_columns(candidates: Candidates, tree: DraftTree, future: Sequence[int]
         "draft_logprob": (tree.log_score[1:] - tree.log_score[tree.parent[1:]]).tolist(),
         "on_path": on_path.tolist(),
     }
-
-
-def decode(target: Target, prompt: Sequence[int], max_new_tokens: int) -> tuple[list[int], list[float]]:
-    """Decode plainly: output tokens, and the entropy of the row that produced each, nats."""
-    engine = Engine(target, NoDrafter(), FixedBudget(0))
-    request = engine.start(prompt, max_new_tokens)
-    entropies = [request.prev_entropy]
-    entropies.extend(request.prev_entropy for _ in engine.rounds(request))
-    return request.output, entropies
 
 
 def _sibling_ranks(tree: DraftTree) -> list[int]:

@@ -11,6 +11,7 @@ from policy.tree import DraftTree
 from runtime.cache import RowCache
 from runtime.errors import TargetError
 from runtime.pack import pack
+from runtime.states import FeatureAddress
 from runtime.target import Target
 
 
@@ -22,11 +23,14 @@ class Verification:
     ----------
     logits : (N+1, V) float32
         Row i is the next-token row after the path to node i.
+    states : (N+1, K, d) or None
+        The target's states of the rows, where the drafter reads them.
     choices : list of int, N+1
         Greedy token of every row.
     """
 
     logits: torch.Tensor
+    states: torch.Tensor | None
     choices: list[int]
 
     def entropy(self, row: int) -> float:
@@ -34,10 +38,10 @@ class Verification:
         return entropy(self.logits[row])
 
 
-def verify(target: Target, cache: RowCache, tree: DraftTree) -> Verification:
+def verify(target: Target, cache: RowCache, tree: DraftTree, reads: FeatureAddress | None = None) -> Verification:
     """Feed the tree provisionally behind the committed rows."""
-    logits = target.verify(pack(tree, cache.committed, target.device), cache)
-    return Verification(logits, logits.argmax(-1).tolist())
+    rows = target.verify(pack(tree, cache.committed, target.device), cache, reads)
+    return Verification(rows.logits, rows.states, rows.choices)
 
 
 def entropy(logits: torch.Tensor) -> float:

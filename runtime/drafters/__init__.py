@@ -5,7 +5,33 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from torch import Tensor
+
 from policy.candidates import Candidates
+from runtime.states import FeatureAddress
+
+
+class Session(Protocol):
+    """A drafter's state for one request: it follows what is committed, and offers candidates behind it."""
+
+    def observe(self, states: Tensor | None, next_tokens: Sequence[int]) -> None:
+        """Follow committed rows: the target's states (R, K, d) of each, and the token that came after it (R,).
+
+        States are ``None`` where the drafter reads none.
+        """
+        ...
+
+    def propose(self, tokens: Sequence[int], prompt_len: int, max_depth: int) -> Candidates:
+        """Offer candidates behind ``tokens``, whose last one is the root, at most ``max_depth`` deep.
+
+        The first ``prompt_len`` tokens are the prompt, the others the request's own output. Nothing of an offer
+        stays: whatever is accepted of it comes back through `observe`.
+        """
+        ...
+
+    def fork(self) -> Session:
+        """Copy the state, for another way on from here."""
+        ...
 
 
 class Drafter(Protocol):
@@ -17,14 +43,40 @@ class Drafter(Protocol):
         For logs.
     max_nodes
         Most candidate nodes of one offer; sizes the cache.
+    reads
+        Which states of the target it reads, if any.
     """
 
-    name: str
-    max_nodes: int
+    @property
+    def name(self) -> str: ...  # noqa: D102
+
+    @property
+    def max_nodes(self) -> int: ...  # noqa: D102
+
+    @property
+    def reads(self) -> FeatureAddress | None: ...  # noqa: D102
+
+    def start(self) -> Session:
+        """Begin a request."""
+        ...
+
+
+class Stateless:
+    """A drafter whose offer depends on the tokens alone: it is its own session."""
+
+    reads: FeatureAddress | None = None
+
+    def start(self) -> Session:
+        """Begin a request; there is nothing to remember."""
+        return self
+
+    def observe(self, states: Tensor | None, next_tokens: Sequence[int]) -> None:
+        """Remember nothing."""
 
     def propose(self, tokens: Sequence[int], prompt_len: int, max_depth: int) -> Candidates:
-        """Offer candidates behind ``tokens``, whose last one is the root, at most ``max_depth`` deep.
+        """Offer candidates."""
+        raise NotImplementedError
 
-        The first ``prompt_len`` tokens are the prompt, the others the request's own output.
-        """
-        ...
+    def fork(self) -> Session:
+        """Give the drafter itself."""
+        return self

@@ -9,12 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policy.candidates import Candidates
+from runtime.drafters import Stateless
 
 IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class NgramDrafter:
+class NgramDrafter(Stateless):
     """Merges the continuations of several earlier matches into one trie.
 
     A match of length m (its last m tokens equal the last m of the context, root included) weighs 2**m. Below a node

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from policy.candidates import Candidates
+from runtime.drafters import Stateless
 
 
 @dataclass(frozen=True)
-class NoDrafter:
+class NoDrafter(Stateless):
     """Offers nothing."""
 
     name: str = "none"

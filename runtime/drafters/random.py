@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from policy.candidates import Candidates
+from runtime.drafters import Stateless
 
 
 @dataclass(frozen=True)
-class RandomDrafter:
+class RandomDrafter(Stateless):
     """Offers random tries, for audits.
 
     With ``oracle`` (the target's own output, prompt included) a share of the nodes carries the true next token, so

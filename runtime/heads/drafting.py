@@ -7,6 +7,7 @@ again from the target's states (seed 000, 0x05D).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +17,7 @@ from torch import Tensor
 from policy.candidates import Candidates
 from runtime.errors import CommitError
 from runtime.frozen import Frozen
-from runtime.heads.eagle import EagleHead
+from runtime.heads.expanding import Expanding
 from runtime.heads.layers import Keys
 
 
@@ -45,7 +46,7 @@ class FeatureSession:
     Rows are committed in order by `observe`; `propose` leaves no trace.
     """
 
-    def __init__(self, head: EagleHead, frozen: Frozen, expansion: Expansion) -> None:
+    def __init__(self, head: Expanding, frozen: Frozen, expansion: Expansion) -> None:
         self.head, self.frozen, self.expansion = head, frozen, expansion
         self.keys: Keys | None = None
         self.last: Tensor | None = None
@@ -62,20 +63,21 @@ class FeatureSession:
         return twin
 
     @torch.inference_mode()
-    def observe(self, states: Tensor, next_tokens: Tensor) -> None:
-        """Commit sources: the target's states (R, K + 1, d) of rows, and the token that followed each (R,).
+    def observe(self, states: Tensor | None, next_tokens: Sequence[int]) -> None:
+        """Commit sources: the target's states (R, K, d) of rows, and the token that followed each (R,).
 
         Raises
         ------
         CommitError
-            Not one token for each state.
+            No states, or not one token for each.
         """
-        if len(states) != len(next_tokens):
-            raise CommitError(f"{len(states)} states with {len(next_tokens)} next tokens, expected one of each")
+        if states is None or len(states) != len(next_tokens):
+            found = "no" if states is None else len(states)
+            raise CommitError(f"{found} states with {len(next_tokens)} next tokens, expected one of each")
         if not len(states):
             return
-        read = self.head.read(states[None].to(self.head.fc.weight.dtype))
-        fused = self.head.fuse(read, self.frozen.embed(next_tokens[None]).to(read.dtype))
+        read = self.head.read(states[None].to(self.frozen.embedding.dtype))
+        fused = self.head.fuse(read, self.frozen.embed(torch.tensor([list(next_tokens)])).to(read.dtype))
         positions = torch.arange(self.rows, self.rows + len(states))
         own = self.head.keys(fused, positions)
         self.keys = own if self.keys is None else self.keys.join(own)
@@ -83,8 +85,9 @@ class FeatureSession:
         self.last = self.head(fused[:, -1:], positions[-1:], self.keys, mask)
 
     @torch.inference_mode()
-    def propose(self, root: int, max_depth: int) -> Candidates:
-        """Expand a trie below the root, level by level."""
+    def propose(self, tokens: Sequence[int], prompt_len: int, max_depth: int) -> Candidates:
+        """Expand a trie below the root, the last of ``tokens``, level by level."""
+        root = int(tokens[-1])
         depth = min(self.expansion.depth, max_depth)
         if self.keys is None or self.last is None or depth < 1:
             return Candidates.none(root)
@@ -100,8 +103,8 @@ class FeatureSession:
             frontier = sorted(children, key=lambda node: (-trie.value[node], node))[: self.expansion.width]
             parents = [trie.parent[node] for node in frontier]
             source = torch.stack([trie.state[parent] for parent in parents])[None]
-            tokens = torch.tensor([trie.tokens[node] for node in frontier])
-            fused = self.head.fuse(source, self.frozen.embed(tokens)[None].to(source.dtype))
+            words = torch.tensor([[trie.tokens[node] for node in frontier]])
+            fused = self.head.fuse(source, self.frozen.embed(words).to(source.dtype))
             positions = torch.full((len(frontier),), committed + level)
             start = kept.count - committed
             kept = kept.join(self.head.keys(fused, positions))
@@ -116,7 +119,9 @@ class FeatureSession:
     def _children(self, trie: _Trie, frontier: list[int], state: Tensor) -> list[int]:
         """Add the likeliest words below each node of the frontier, whose states are (W, d)."""
         count = min(self.expansion.children, len(self.frozen.draft_tokens))
-        top = self.head.words(state, self.frozen).float().log_softmax(-1).topk(count, dim=-1)
+        weights = self.head.output(self.frozen)
+        logits = self.head.readout(state).to(weights.dtype) @ weights.T
+        top = logits.float().log_softmax(-1).topk(count, dim=-1)
         tokens = self.frozen.draft_tokens[top.indices]
         added = []
         for k, node in enumerate(frontier):

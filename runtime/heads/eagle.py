@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -17,10 +16,6 @@ class EagleConfig:
     """Sizes of an EAGLE head: its layer's shape."""
 
     shape: Shape
-
-    def to_fields(self) -> dict[str, Any]:
-        """Give plain values for a manifest."""
-        return asdict(self)
 
 
 class EagleHead(nn.Module):
@@ -37,9 +32,13 @@ class EagleHead(nn.Module):
         """Take from the target's states (..., K + 1, d) what the drafter starts from: the final one."""
         return states[..., -1, :]
 
-    def words(self, state: Tensor, frozen: Frozen) -> Tensor:
-        """Map predicted features (..., d) to logits of the draft words, through the target's own head."""
-        return frozen.logits(state.float())
+    def readout(self, state: Tensor) -> Tensor:
+        """Give what the output weights read of predicted states (..., d): the predicted features themselves."""
+        return state
+
+    def output(self, frozen: Frozen) -> Tensor:
+        """Give the output weights (D, d): the target's own."""
+        return frozen.head
 
     def fuse(self, feature: Tensor, embedding: Tensor) -> Tensor:
         """Join features (B, R, d) with the embeddings of the tokens that followed them."""

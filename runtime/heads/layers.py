@@ -33,6 +33,12 @@ class Shape:
         return self.hidden // self.heads
 
 
+def unit_rms(x: Tensor, eps: float = 1e-5) -> Tensor:
+    """Divide the last axis by its root mean square, computed in fp32."""
+    wide = x.float()
+    return (wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + eps)).to(x.dtype)
+
+
 class RMSNorm(nn.Module):
     """Root-mean-square norm with a gain, computed in fp32."""
 
@@ -43,8 +49,7 @@ class RMSNorm(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Normalise the last axis."""
-        wide = x.float()
-        return (wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + self.eps)).to(x.dtype) * self.weight
+        return unit_rms(x, self.eps) * self.weight
 
 
 def rotate(x: Tensor, positions: Tensor, theta: float) -> Tensor:

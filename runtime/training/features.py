@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 
 from runtime.errors import TrainingError
-from runtime.manifest import FeatureAddress, TargetIdentity, fingerprint
+from runtime.manifest import TargetIdentity, fingerprint
+from runtime.states import FeatureAddress
 from runtime.target import Target
 from runtime.training.corpus import Text
 
@@ -131,5 +132,5 @@ def _states(target: Target, texts: Sequence[Text], address: FeatureAddress) -> l
     longest = max(map(len, rows))
     padded = torch.tensor([row + [row[-1]] * (longest - len(row)) for row in rows], device=target.device)
     output = target.model(padded, use_cache=False, output_hidden_states=True, logits_to_keep=1)
-    kept = torch.stack([output.hidden_states[k] for k in (*address.layers, -1)], dim=2)
+    kept = address.take(output.hidden_states)
     return [part[: len(row)].cpu() for part, row in zip(kept, rows, strict=True)]

@@ -61,6 +61,7 @@ def train(
     schedule: Schedule,
     folder: Path,
     *,
+    dtype: torch.dtype = torch.float32,
     on_step: Callable[[dict[str, float]], object] = lambda record: None,
 ) -> list[dict[str, float]]:
     """Train a head, from the last checkpoint in ``folder`` if there is one; return the log of all steps.
@@ -78,6 +79,8 @@ def train(
         See `Step` and `Schedule`.
     folder
         Checkpoint and log: ``checkpoint.safetensors``, ``log.jsonl``.
+    dtype
+        Of the products; weights, losses and softmax are in fp32 in any case.
     on_step
         Told each step's record.
 
@@ -100,13 +103,14 @@ def train(
         generator = torch.Generator().manual_seed(schedule.seed * 1_000_003 + step)
         record: dict[str, float] = {"step": step, "rate": schedule.rate(step)}
         optimizer.zero_grad(set_to_none=True)
-        passes = 0
-        for number, (loss, watched) in enumerate(losses(batch, generator)):
-            loss.backward()  # type: ignore[no-untyped-call]
+        with torch.autocast("cpu", dtype, enabled=dtype != torch.float32):
+            parts = list(losses(batch, generator))
+        for number, (_, watched) in enumerate(parts):
             record |= {f"{name}.{number}": value for name, value in watched.items()}
-            record["loss"] = record.get("loss", 0.0) + float(loss.detach())
-            passes += 1
-        if passes:
+        if parts:
+            total = torch.stack([loss for loss, _ in parts]).sum()
+            total.backward()  # type: ignore[no-untyped-call]
+            record["loss"] = float(total.detach())
             record["gradient"] = float(nn.utils.clip_grad_norm_(head.parameters(), schedule.clip))
             if math.isfinite(record["gradient"]):
                 optimizer.step()

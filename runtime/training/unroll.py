@@ -1,4 +1,4 @@
-"""Losses of the feature drafter, unrolled: EAGLE-1 is one pass, HASS several aligned ones."""
+"""Losses of the expanding drafters, unrolled: EAGLE-1 is one pass, HASS and EAGLE-3 are several aligned ones."""
 
 from __future__ import annotations
 
@@ -10,43 +10,47 @@ import torch
 from torch import Tensor
 
 from runtime.frozen import Frozen
-from runtime.heads.eagle import EagleHead
+from runtime.heads.expanding import Expanding
 from runtime.heads.layers import Keys
 from runtime.training.batches import Batch
+from runtime.training.distillation import distil, soft, top_k
 from runtime.training.objectives import (
     EAGLE_FEATURE_WEIGHT,
     EAGLE_TOKEN_WEIGHT,
     HASS_TOP_K,
     eagle_loss,
     feature_noise,
+    pass_weights,
     smooth_l1,
-    soft_cross_entropy,
-    top_k_loss,
 )
-
-Distill = Literal["soft", "top-k"]
 
 
 @dataclass(frozen=True)
-class EagleRecipe:
-    """How a feature drafter is trained.
+class UnrollRecipe:
+    """How an expanding drafter is trained.
 
     Attributes
     ----------
     passes
-        1 for EAGLE-1; HASS aligns over 3 (seed 000, 0x07B).
+        1 for EAGLE-1; HASS aligns over 3 (seed 000, 0x07B); EAGLE-3 takes 7 (0x08C).
     distill
-        ``soft``: the target's whole distribution (EAGLE-1). ``top-k``: its K likeliest tokens (HASS).
+        ``soft``: the target's whole distribution over the draft words. ``top-k``: its ten likeliest (HASS).
     feature_weight, token_weight
-        Of both losses; EAGLE's are 1.0 and 0.1, the HASS paper's 1.0 and 1.0.
+        Of regression and distillation; EAGLE's are 1.0 and 0.1, the HASS paper's 1.0 and 1.0, EAGLE-3's 0 and 1.
+    decay
+        Pass s weighs decay^s.
+    through
+        Whether the gradient of a pass reaches the earlier ones (EAGLE-3), or stops at the state it reads (HASS).
     noise
-        ``paper``: uniform in [-0.1, 0.1]; ``length``: scaled by 512 / S, as EAGLE's code; ``none``.
+        On the target's features: ``paper``, uniform in [-0.1, 0.1]; ``length``: scaled by 512 / S, as EAGLE's code.
     """
 
     passes: int = 1
-    distill: Distill = "soft"
+    distill: Literal["soft", "top-k"] = "soft"
     feature_weight: float = EAGLE_FEATURE_WEIGHT
     token_weight: float = EAGLE_TOKEN_WEIGHT
+    decay: float = 1.0
+    through: bool = False
     noise: Literal["paper", "length", "none"] = "paper"
 
 
@@ -75,18 +79,18 @@ class PassLoss:
 
 
 def unrolled_states(
-    head: EagleHead, batch: Batch, frozen: Frozen, passes: int, first: Tensor | None = None
+    head: Expanding, batch: Batch, frozen: Frozen, passes: int, first: Tensor | None = None, *, through: bool = False
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """Yield each pass's predicted states (B, S - 1, d), and which of its rows (B, S - 1) stand for a supervised draft.
 
-    In pass s the row at source t reads what pass s - 1 predicted for t, detached, and sees target rows up to t - s and
-    its own ancestors (`runtime.training.visibility`). Pass 0 reads ``first``, by default the target's own states.
+    In pass s the row at source t reads what pass s - 1 predicted for t, and sees target rows up to t - s and its own
+    ancestors (`runtime.training.visibility`). Pass 0 reads ``first``, by default what the head reads of the target.
     """
-    own = head.read(batch.states[:, :-1])
+    own = head.read(batch.states[:, :-1]) if first is None else first
     embedded = frozen.embed(batch.tokens[:, 1:]).to(own.dtype)
     supervise = batch.supervise[:, :-1]
     positions = torch.arange(own.shape[1])
-    state, seen = own if first is None else first, None
+    state, seen = own, None
     for step in range(passes):
         fused = head.fuse(state, embedded)
         keys = head.keys(fused, positions)
@@ -97,19 +101,21 @@ def unrolled_states(
             rooted[:, step:] &= supervise[:, :-step]
             rooted[:, :step] = False
         yield predicted, rooted
-        state = torch.cat([own[:, :1], predicted[:, :-1].detach()], dim=1)
-        seen = Keys(seen.keys.detach(), seen.values.detach())
+        carried = predicted if through else predicted.detach()
+        state = torch.cat([own[:, :1].to(carried.dtype), carried[:, :-1]], dim=1)
+        seen = seen if through else Keys(seen.keys.detach(), seen.values.detach())
 
 
 def unrolled_losses(
-    head: EagleHead, batch: Batch, frozen: Frozen, recipe: EagleRecipe, generator: torch.Generator
+    head: Expanding, batch: Batch, frozen: Frozen, recipe: UnrollRecipe, generator: torch.Generator
 ) -> Iterator[PassLoss]:
     """Yield the loss of each pass that has a supervised row."""
     noisy = _noisy(head.read(batch.states[:, :-1]), recipe, generator)
     wanted = batch.final[:, 1:]
-    for predicted, rooted in unrolled_states(head, batch, frozen, recipe.passes, noisy):
+    passes = unrolled_states(head, batch, frozen, recipe.passes, noisy, through=recipe.through)
+    for weight, (predicted, rooted) in zip(pass_weights(recipe.passes, recipe.decay), passes, strict=True):
         if rooted.any():
-            yield _loss(predicted[rooted], wanted[rooted], frozen, recipe)
+            yield _loss(head, predicted[rooted], wanted[rooted], frozen, recipe, weight)
 
 
 def band_mask(length: int, step: int) -> Tensor:
@@ -119,30 +125,27 @@ def band_mask(length: int, step: int) -> Tensor:
     return torch.cat(blocks, dim=1)[None, None]
 
 
-def _noisy(feature: Tensor, recipe: EagleRecipe, generator: torch.Generator) -> Tensor:
+def _noisy(feature: Tensor, recipe: UnrollRecipe, generator: torch.Generator) -> Tensor:
     if recipe.noise == "none":
         return feature
     return feature_noise(feature, generator, length=feature.shape[1] if recipe.noise == "length" else None)
 
 
-def _loss(predicted: Tensor, wanted: Tensor, frozen: Frozen, recipe: EagleRecipe) -> PassLoss:
-    every = torch.ones(len(predicted), dtype=torch.bool)
-    logits = frozen.logits(predicted.float())
-    with torch.no_grad():
-        target_prob = frozen.logits(wanted.float()).softmax(-1)
-        best = target_prob.argmax(-1, keepdim=True)
-        top = logits.topk(min(10, logits.shape[-1]), dim=-1).indices
-    regression = smooth_l1(predicted, wanted, every)
-    distilled = (
-        top_k_loss(logits, target_prob, every, HASS_TOP_K)
-        if recipe.distill == "top-k"
-        else soft_cross_entropy(logits, target_prob, every)
+def _loss(
+    head: Expanding, predicted: Tensor, wanted: Tensor, frozen: Frozen, recipe: UnrollRecipe, weight: float
+) -> PassLoss:
+    teacher = top_k(wanted, frozen.head, HASS_TOP_K) if recipe.distill == "top-k" else soft(wanted, frozen.head)
+    distilled = distil(head.readout(predicted), head.output(frozen), teacher)
+    regression = (
+        smooth_l1(predicted, wanted, torch.ones(len(predicted), dtype=torch.bool))
+        if recipe.feature_weight
+        else torch.zeros(())
     )
     return PassLoss(
-        eagle_loss(regression, distilled, recipe.feature_weight, recipe.token_weight),
+        weight * eagle_loss(regression, distilled.loss, recipe.feature_weight, recipe.token_weight),
         float(regression.detach()),
-        float(distilled.detach()),
-        float((top[:, :1] == best).float().mean()),
-        float((top == best).any(-1).float().mean()),
+        float(distilled.loss.detach()),
+        float(distilled.accuracy.float().mean()),
+        float(distilled.recall.float().mean()),
         float(predicted.detach().float().pow(2).mean().sqrt()),
     )

@@ -30,7 +30,7 @@ def rows_of(cache, start, stop):
 def test_rejected_rows_leave_the_cache_as_if_never_fed(llama, request_):
     tree = fork_tree(request_.root)
     verify(llama, request_.cache, tree)
-    commit(request_, tree, Walk((0, 2, 3), (6, 5), 9, False), 0.5, llama.eos)
+    commit(request_, tree, Walk((0, 2, 3), (6, 5), 9, False), None, 0.5, llama.eos)
     assert request_.tokens[-3:] == [6, 5, 9]
     assert request_.cache.committed == len(request_.tokens) - 1
     clean = llama.new_cache(64)
@@ -46,7 +46,7 @@ def test_rows_are_committed_by_index_where_equal_tokens_stand_in_several_rows(ll
     base = request_.cache.committed
     verify(llama, request_.cache, tree)
     fed = rows_of(request_.cache, base, base + tree.rows)
-    commit(request_, tree, Walk((0, 2, 3), (6, 5), 9, False), 0.5, llama.eos)
+    commit(request_, tree, Walk((0, 2, 3), (6, 5), 9, False), None, 0.5, llama.eos)
     for (keys, _), (kept, _) in zip(fed, rows_of(request_.cache, base, base + 3), strict=True):
         assert torch.equal(kept, keys[:, :, [0, 2, 3]])
         assert not torch.equal(kept[:, :, 2], keys[:, :, 1])
@@ -55,7 +55,7 @@ def test_rows_are_committed_by_index_where_equal_tokens_stand_in_several_rows(ll
 def test_the_frontier_token_is_emitted_but_append_required(llama, request_):
     tree = DraftTree.root_only(request_.root)
     verify(llama, request_.cache, tree)
-    commit(request_, tree, Walk((0,), (), 9, False), 0.5, llama.eos)
+    commit(request_, tree, Walk((0,), (), 9, False), None, 0.5, llama.eos)
     assert request_.root == 9
     assert request_.cache.committed == len(request_.tokens) - 1
     assert request_.prev_entropy == 0.5
@@ -67,7 +67,7 @@ def test_rows_that_are_no_path_are_refused_and_nothing_changes(llama, request_, 
     verify(llama, request_.cache, tree)
     before = (list(request_.tokens), request_.cache.committed, request_.cache.provisional)
     with pytest.raises(CommitError, match="not a path"):
-        commit(request_, tree, Walk(rows, tuple(range(len(rows) - 1)), 9, False), 0.5, llama.eos)
+        commit(request_, tree, Walk(rows, tuple(range(len(rows) - 1)), 9, False), None, 0.5, llama.eos)
     assert (request_.tokens, request_.cache.committed, request_.cache.provisional) == before
 
 
@@ -75,7 +75,7 @@ def test_rows_beyond_the_verified_ones_are_refused(llama, request_):
     tree = fork_tree(request_.root)
     verify(llama, request_.cache, tree.prefix(1))
     with pytest.raises(CommitError, match="increasing indices below 2"):
-        commit(request_, tree, Walk((0, 2, 3), (6, 5), 9, False), 0.5, llama.eos)
+        commit(request_, tree, Walk((0, 2, 3), (6, 5), 9, False), None, 0.5, llama.eos)
 
 
 def test_a_cache_that_lost_step_with_the_tokens_is_refused(llama, request_):
@@ -83,14 +83,14 @@ def test_a_cache_that_lost_step_with_the_tokens_is_refused(llama, request_):
     verify(llama, request_.cache, tree)
     request_.tokens.append(1)
     with pytest.raises(CommitError, match="all but the root"):
-        commit(request_, tree, Walk((0,), (), 9, False), 0.5, llama.eos)
+        commit(request_, tree, Walk((0,), (), 9, False), None, 0.5, llama.eos)
 
 
 def test_a_fork_goes_its_own_way(llama, request_):
     twin = request_.fork()
     tree = fork_tree(request_.root)
     verify(llama, twin.cache, tree)
-    commit(twin, tree, Walk((0, 2), (6,), 9, False), 0.5, llama.eos)
+    commit(twin, tree, Walk((0, 2), (6,), 9, False), None, 0.5, llama.eos)
     assert request_.cache.committed == len(request_.tokens) - 1
     assert request_.cache.provisional == 0
     assert len(twin.tokens) == len(request_.tokens) + 2

@@ -7,7 +7,8 @@ import pytest
 
 from lawfit.errors import LawfitError
 from runtime.errors import ManifestMismatch
-from runtime.manifest import TREE_ABI, FeatureAddress, Manifest, TargetIdentity, weights_digest
+from runtime.manifest import TREE_ABI, Manifest, TargetIdentity, weights_digest
+from runtime.states import FeatureAddress
 from runtime.target import Target
 from tests.runtime.conftest import tiny_gemma, tiny_llama
 

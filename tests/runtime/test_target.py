@@ -19,7 +19,7 @@ def test_tree_rows_equal_the_rows_of_separate_paths(name, request):
         tree = best_first(candidates, 5, 24)
         cache = target.new_cache(64)
         target.prefill(prompt, cache)
-        rows = target.verify(pack(tree, cache.committed, target.device), cache)
+        rows = target.verify(pack(tree, cache.committed, target.device), cache).logits
         for row in range(tree.rows):
             path = [*prompt, *tree.tokens[tree.path(row)].tolist()]
             with torch.inference_mode():

@@ -11,13 +11,14 @@ from runtime.errors import TrainingError
 from runtime.frozen import Frozen
 from runtime.heads.eagle import EagleConfig, EagleHead
 from runtime.heads.layers import Shape
-from runtime.manifest import FeatureAddress, TargetIdentity
+from runtime.manifest import TargetIdentity
 from runtime.slots import generate_many
+from runtime.states import FeatureAddress
 from runtime.training.batches import batches, make_batch
 from runtime.training.corpus import Text
 from runtime.training.features import Features, extract
 from runtime.training.loop import Schedule, train
-from runtime.training.unroll import EagleRecipe, unrolled_losses
+from runtime.training.unroll import UnrollRecipe, unrolled_losses
 
 ADDRESS = FeatureAddress((1, 2), "post-norm")
 
@@ -43,7 +44,7 @@ def run(llama, features, folder, steps, *, stop=None, save_every=2):
     frozen = Frozen.of(llama)
 
     def losses(batch, generator):
-        for part in unrolled_losses(head, batch, frozen, EagleRecipe(passes=2), generator):
+        for part in unrolled_losses(head, batch, frozen, UnrollRecipe(passes=2), generator):
             yield part.total, {"feature": part.feature, "token": part.token}
 
     def on_step(record):

@@ -10,7 +10,7 @@ from runtime.heads.eagle import EagleConfig, EagleHead
 from runtime.heads.layers import Shape
 from runtime.training.batches import Batch
 from runtime.training.rows import compile_soft_rows
-from runtime.training.unroll import EagleRecipe, band_mask, unrolled_losses, unrolled_states
+from runtime.training.unroll import UnrollRecipe, band_mask, unrolled_losses, unrolled_states
 from runtime.training.visibility import unrolled_mask
 
 WIDTH, WORDS = 16, 30
@@ -55,14 +55,14 @@ def test_training_passes_give_the_states_that_drafting_goes_through(head, frozen
     tokens, states, root = batch.tokens[0], batch.states[0], 3
     session = FeatureSession(head, frozen, Expansion(depth=4, width=1, children=1))
     session.observe(states[:root], tokens[1 : root + 1])
-    drafted = session.propose(int(tokens[root]), 10).tokens[1:].tolist()
+    drafted = session.propose([int(tokens[root])], 0, 10).tokens[1:].tolist()
     text = torch.tensor([*tokens[: root + 1].tolist(), *drafted])[None]
     held = torch.cat([states, torch.randn(1, 5, 3, WIDTH)[0]])[None, : text.shape[1]]
     again = Batch(text, held, torch.ones_like(text, dtype=torch.bool))
     found = [
         predicted[0, root - 1 + step] for step, (predicted, _) in enumerate(unrolled_states(head, again, frozen, 4))
     ]
-    choices = [int(frozen.draft_tokens[head.words(state, frozen).argmax()]) for state in found]
+    choices = [int(frozen.draft_tokens[(head.readout(state) @ head.output(frozen).T).argmax()]) for state in found]
     assert choices == drafted
     assert session.last is not None
     assert torch.allclose(found[0], session.last[0, 0], atol=1e-5)
@@ -74,9 +74,9 @@ def test_drafting_leaves_no_trace_and_goes_on_from_verified_states_only(head, fr
     session = FeatureSession(head, frozen, Expansion(3, 4, 4))
     session.observe(states[:3], tokens[1:4])
     keys = session.keys.keys.clone()
-    first = session.propose(int(tokens[3]), 9)
+    first = session.propose([int(tokens[3])], 0, 9)
     assert torch.equal(session.keys.keys, keys)
-    assert session.propose(int(tokens[3]), 9).tokens.tolist() == first.tokens.tolist()
+    assert session.propose([int(tokens[3])], 0, 9).tokens.tolist() == first.tokens.tolist()
     session.observe(states[3:5], tokens[4:6])
     at_once = FeatureSession(head, frozen, Expansion(3, 4, 4))
     at_once.observe(states[:5], tokens[1:6])
@@ -91,7 +91,7 @@ def test_branches_do_not_see_each_other(head, frozen):
     def values(width):
         session = FeatureSession(head, frozen, Expansion(3, width, 4))
         session.observe(states[:4], tokens[1:5])
-        candidates = session.propose(int(tokens[4]), 9)
+        candidates = session.propose([int(tokens[4])], 0, 9)
         return candidates, {tuple(path(candidates, k)): candidates.log_prob[k] for k in range(1, candidates.count + 1)}
 
     def path(candidates, node):
@@ -109,18 +109,18 @@ def test_branches_do_not_see_each_other(head, frozen):
 
 def test_expansion_stops_at_its_limits(head, frozen):
     session = FeatureSession(head, frozen, Expansion(5, 2, 3))
-    assert session.propose(4, 5).count == 0
+    assert session.propose([4], 0, 5).count == 0
     batch = make(texts=1)
     session.observe(batch.states[0, :2], batch.tokens[0, 1:3])
-    offer = session.propose(int(batch.tokens[0, 2]), 2)
+    offer = session.propose([int(batch.tokens[0, 2])], 0, 2)
     assert int(offer.depth.max()) == 2
     assert offer.count == 3 + 2 * 3
-    assert session.propose(1, 0).count == 0
+    assert session.propose([1], 0, 0).count == 0
 
 
 def test_only_the_drafter_gets_a_gradient(head, frozen):
     head.train()
-    for loss in unrolled_losses(head, make(), frozen, EagleRecipe(passes=3, distill="top-k"), torch.Generator()):
+    for loss in unrolled_losses(head, make(), frozen, UnrollRecipe(passes=3, distill="top-k"), torch.Generator()):
         loss.total.backward()
     assert all(parameter.grad is not None for parameter in head.parameters())
     assert frozen.embedding.grad is None
@@ -131,7 +131,7 @@ def test_only_the_drafter_gets_a_gradient(head, frozen):
 def test_a_batch_without_a_supervised_row_has_no_loss(head, frozen):
     batch = make()
     empty = Batch(batch.tokens, batch.states, torch.zeros_like(batch.supervise))
-    assert list(unrolled_losses(head, empty, frozen, EagleRecipe(passes=3), torch.Generator())) == []
+    assert list(unrolled_losses(head, empty, frozen, UnrollRecipe(passes=3), torch.Generator())) == []
 
 
 def test_later_passes_supervise_chains_that_began_at_an_output_token_only(head, frozen):
