@@ -6,7 +6,7 @@ from heapq import heappop, heappush
 
 import numpy as np
 
-from policy.candidates import Rows
+from policy.candidates import Candidates, Rows
 from policy.errors import TreeError
 from policy.tree import DraftTree
 
@@ -57,3 +57,13 @@ def best_first(rows: Rows, root: int, budget: int) -> DraftTree:
         push(parent, depth, key, index + 1)
         push(len(tokens) - 1, depth + 1, child.key, 0)
     return DraftTree(np.array(tokens, dtype=np.int64), np.array(parents, dtype=np.int64), np.array(scores))
+
+
+def best_candidates(rows: Rows, root: int, count: int, passes: int = 0) -> Candidates:
+    """Keep the ``count`` best prefixes of any offer, such as the marginals of a one-pass drafter, as a trie.
+
+    Every tree of at most ``count`` nodes that `best_first` builds from the trie is the one it builds from ``rows``.
+    """
+    tree = best_first(rows, root, count)
+    log_prob = tree.log_score - tree.log_score[np.maximum(tree.parent, 0)]
+    return Candidates(tree.tokens, tree.parent, np.minimum(log_prob, 0.0), passes=passes)

@@ -166,3 +166,7 @@ class Marginals:
     def row(self, key: int) -> Sequence[Child]:
         """List the alternatives at offset ``key + 1``."""
         return self._rows[key]
+
+    def prefix(self, depth: int) -> Marginals:
+        """Keep the first ``depth`` offsets."""
+        return Marginals(self.root, self.tokens[:depth], self.log_probs[:depth])

@@ -19,6 +19,12 @@ class Shape:
         Width, query heads, key-value heads, and width inside the feed-forward part.
     theta
         Base of the rotary positions.
+    head_width
+        Width of one attention head; 0 for ``hidden / heads``.
+    query_norm
+        Whether queries and keys are RMS-normed in each head before they are turned (Qwen3).
+    eps
+        Of the norms.
     """
 
     hidden: int
@@ -26,11 +32,14 @@ class Shape:
     kv_heads: int
     inner: int
     theta: float = 10000.0
+    head_width: int = 0
+    query_norm: bool = False
+    eps: float = 1e-5
 
     @property
     def head_dim(self) -> int:
         """Width of one attention head."""
-        return self.hidden // self.heads
+        return self.head_width or self.hidden // self.heads
 
 
 def unit_rms(x: Tensor, eps: float = 1e-5) -> Tensor:
@@ -95,15 +104,21 @@ class Attention(nn.Module):
         self.k_proj = nn.Linear(width, shape.kv_heads * shape.head_dim, bias=False)
         self.v_proj = nn.Linear(width, shape.kv_heads * shape.head_dim, bias=False)
         self.o_proj = nn.Linear(shape.heads * shape.head_dim, shape.hidden, bias=False)
+        if shape.query_norm:
+            self.q_norm = RMSNorm(shape.head_dim, shape.eps)
+            self.k_norm = RMSNorm(shape.head_dim, shape.eps)
 
     def project(self, x: Tensor, positions: Tensor) -> Keys:
         """Make keys and values of rows (B, R, d)."""
         keys = self._split(self.k_proj(x), self.shape.kv_heads)
+        keys = self.k_norm(keys) if self.shape.query_norm else keys
         return Keys(rotate(keys, positions, self.shape.theta), self._split(self.v_proj(x), self.shape.kv_heads))
 
     def forward(self, x: Tensor, positions: Tensor, seen: Keys, mask: Tensor) -> Tensor:
         """Attend from rows (B, R, d) to ``seen`` under ``mask`` (B or 1, 1, R, K), true where visible."""
-        queries = rotate(self._split(self.q_proj(x), self.shape.heads), positions, self.shape.theta)
+        queries = self._split(self.q_proj(x), self.shape.heads)
+        queries = self.q_norm(queries) if self.shape.query_norm else queries
+        queries = rotate(queries, positions, self.shape.theta)
         out = functional.scaled_dot_product_attention(
             queries, seen.keys, seen.values, attn_mask=mask, enable_gqa=self.shape.heads != self.shape.kv_heads
         )
@@ -132,9 +147,9 @@ class DecoderLayer(nn.Module):
 
     def __init__(self, shape: Shape, *, first_norm: bool = True) -> None:
         super().__init__()
-        self.input_layernorm = RMSNorm(shape.hidden) if first_norm else nn.Identity()
+        self.input_layernorm = RMSNorm(shape.hidden, shape.eps) if first_norm else nn.Identity()
         self.self_attn = Attention(shape)
-        self.post_attention_layernorm = RMSNorm(shape.hidden)
+        self.post_attention_layernorm = RMSNorm(shape.hidden, shape.eps)
         self.mlp = FeedForward(shape)
 
     def keys(self, x: Tensor, positions: Tensor) -> Keys:

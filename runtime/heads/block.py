@@ -1,0 +1,144 @@
+"""The one-pass block drafter: every offset of a block from the target's fused states (GLANCE 3.2), in two forms."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from runtime.frozen import Frozen
+from runtime.heads.layers import DecoderLayer, Keys, RMSNorm, Shape, unit_rms
+
+
+@dataclass(frozen=True)
+class BlockConfig:
+    """Sizes of a block head.
+
+    Attributes
+    ----------
+    shape
+        Of its layers.
+    layers
+        How many.
+    block
+        Offsets that it drafts: L.
+    taps
+        Target layers that are fused; the final state is read by `FeatureBlock` besides.
+    """
+
+    shape: Shape
+    layers: int = 2
+    block: int = 8
+    taps: int = 5
+
+
+class FeatureBlock(nn.Module):
+    """A block head that predicts the target's final features, in the form that trains on few rows.
+
+    The context row of source t is u_t = W [f_t + sum_k s_k V_k f_t^k ; e_{t+1}], as EAGLE's with the taps added. A block
+    behind the root x_p starts as u_{p-1} at offset 1 and as W_j u_{p-1} + m_j at the offsets j behind it, or with
+    R e(x_{p+j-1}) in place of m_j where that token is revealed. Its rows see the context and each other.
+    """
+
+    rows_before = 0
+
+    def __init__(self, config: BlockConfig) -> None:
+        super().__init__()
+        self.config = config
+        width = config.shape.hidden
+        self.fc = nn.Linear(2 * width, width)
+        self.tap_scale = nn.Parameter(torch.ones(config.taps))
+        self.tap_fc = nn.Linear(config.taps * width, width, bias=False)
+        self.ahead = nn.Parameter(torch.eye(width).repeat(config.block - 1, 1, 1))
+        self.mask = nn.Parameter(torch.zeros(config.block - 1, width))
+        self.reveal = nn.Linear(width, width, bias=False)
+        self.layers = nn.ModuleList(DecoderLayer(config.shape) for _ in range(config.layers))
+        nn.init.zeros_(self.tap_fc.weight)
+        for layer in self.layers[1:]:
+            nn.init.zeros_(layer.self_attn.o_proj.weight)
+            nn.init.zeros_(layer.mlp.down_proj.weight)
+
+    def fuse(self, states: Tensor, embedding: Tensor) -> Tensor:
+        """Make the context rows (B, R, d) of target states (B, R, K + 1, d) and of the tokens that followed them."""
+        taps = unit_rms(states[..., : self.config.taps, :]) * self.tap_scale[:, None].to(states.dtype)
+        feature = states[..., -1, :] + self.tap_fc(taps.flatten(-2))
+        return torch.as_tensor(self.fc(torch.cat([feature, embedding], dim=-1)))
+
+    def start(self, last: Tensor, root: Tensor, revealed: Tensor | None = None) -> Tensor:
+        """Make the first rows (N, L, d) of blocks behind context rows (N, d); ``revealed`` (N, r, d) embeddings."""
+        later = torch.einsum("nd,jed->nje", last, self.ahead.to(last.dtype))
+        given = self.mask.to(last.dtype).expand(len(last), -1, -1)
+        if revealed is not None and (count := revealed.shape[1]):
+            given = torch.cat([self.reveal(revealed), given[:, count:]], dim=1)
+        return torch.cat([last[:, None], later + given], dim=1)
+
+    def positions(self, roots: Tensor) -> Tensor:
+        """Give the positions (N, L) of the rows of blocks behind roots at positions (N,)."""
+        return roots[:, None] - 1 + torch.arange(self.config.block)
+
+    def context(self, fused: Tensor, positions: Tensor) -> tuple[Keys, ...]:
+        """Give what context rows (B, R, d) offer to each layer."""
+        return tuple(layer.keys(fused, positions) for layer in self.layers)  # type: ignore[operator]
+
+    def forward(self, rows: Tensor, positions: Tensor, seen: tuple[Keys, ...], mask: Tensor) -> Tensor:
+        """Map block rows (B, M, d) to predicted features; ``mask`` is over the context and, behind it, these rows."""
+        for layer, context in zip(self.layers, seen, strict=True):
+            rows = layer(rows, positions, context.join(layer.keys(rows, positions)), mask)  # type: ignore[operator]
+        return rows
+
+    def output(self, frozen: Frozen) -> Tensor:
+        """Give the output weights (D, d): the target's."""
+        return frozen.head
+
+
+class DiffusionBlock(nn.Module):
+    """The paper's head (GLANCE 3.2; DFlash): a masked block with attention to the fused states of k target layers.
+
+    The context row of source t is norm(W [f_t^1 ; ... ; f_t^k]), which every layer turns into keys and values by its
+    own projections. The block holds the root's embedding and L masks, or the embeddings of tokens that are revealed;
+    its rows see the context and each other, and those behind the root give the offsets.
+    """
+
+    rows_before = 1
+
+    def __init__(self, config: BlockConfig) -> None:
+        super().__init__()
+        self.config = config
+        width = config.shape.hidden
+        self.fc = nn.Linear(config.taps * width, width, bias=False)
+        self.tap_scale = nn.Parameter(torch.ones(config.taps))
+        self.hidden_norm = RMSNorm(width, config.shape.eps)
+        self.mask = nn.Parameter(torch.zeros(width))
+        self.layers = nn.ModuleList(DecoderLayer(config.shape) for _ in range(config.layers))
+        self.norm = RMSNorm(width, config.shape.eps)
+
+    def fuse(self, states: Tensor, embedding: Tensor) -> Tensor:
+        """Make the context rows (B, R, d) of target states (B, R, K, d); the tokens behind them are not read."""
+        taps = states[..., : self.config.taps, :] * self.tap_scale[:, None].to(states.dtype)
+        return torch.as_tensor(self.hidden_norm(self.fc(taps.flatten(-2))))
+
+    def start(self, last: Tensor, root: Tensor, revealed: Tensor | None = None) -> Tensor:
+        """Make the first rows (N, 1 + L, d) of blocks behind roots with embeddings (N, d)."""
+        given = self.mask.to(root.dtype).expand(len(root), self.config.block, -1)
+        if revealed is not None and (count := revealed.shape[1]):
+            given = torch.cat([revealed, given[:, count:]], dim=1)
+        return torch.cat([root[:, None], given], dim=1)
+
+    def positions(self, roots: Tensor) -> Tensor:
+        """Give the positions (N, 1 + L) of the rows of blocks behind roots at positions (N,)."""
+        return roots[:, None] + torch.arange(1 + self.config.block)
+
+    def context(self, fused: Tensor, positions: Tensor) -> tuple[Keys, ...]:
+        """Give what context rows (B, R, d) offer to each layer."""
+        return tuple(layer.self_attn.project(fused, positions) for layer in self.layers)  # type: ignore[operator, union-attr]
+
+    def forward(self, rows: Tensor, positions: Tensor, seen: tuple[Keys, ...], mask: Tensor) -> Tensor:
+        """Map block rows (B, M, d) to what the output head reads."""
+        for layer, context in zip(self.layers, seen, strict=True):
+            rows = layer(rows, positions, context.join(layer.keys(rows, positions)), mask)  # type: ignore[operator]
+        return torch.as_tensor(self.norm(rows))
+
+    def output(self, frozen: Frozen) -> Tensor:
+        """Give the output weights (D, d): the target's."""
+        return frozen.head
