@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from itertools import pairwise
 from typing import Any
 
@@ -9,6 +10,7 @@ import torch
 from transformers.cache_utils import Cache, CacheLayerMixin
 
 from runtime.errors import CommitError
+from runtime.image import ImageState
 
 
 class RowLayer(CacheLayerMixin):
@@ -67,6 +69,38 @@ class RowLayer(CacheLayerMixin):
         return self.capacity
 
 
+class ImageLayer(CacheLayerMixin):
+    """One cross-attention layer's keys and values: of the image alone, written once, and no row of the text."""
+
+    is_sliding = False
+
+    def lazy_initialization(self, key_states: torch.Tensor, value_states: torch.Tensor) -> None:
+        """Take the image's keys and values."""
+        self.keys, self.values = key_states, value_states
+        self.is_initialized = True
+
+    def update(
+        self, key_states: torch.Tensor, value_states: torch.Tensor, *args: Any, **kwargs: Any
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Take the image's keys and values, (1, heads, patches, head_dim) each, and return them."""
+        if self.is_initialized:
+            raise CommitError("a second image for a cache that holds one already")
+        self.lazy_initialization(key_states, value_states)
+        return key_states, value_states
+
+    def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
+        """Return key length and offset."""
+        return (self.keys.shape[2] if self.is_initialized else 0), 0
+
+    def get_seq_length(self) -> int:
+        """Return the rows of text: none."""
+        return 0
+
+    def get_max_length(self) -> int:
+        """Return that there is no limit."""
+        return -1
+
+
 class RowCache(Cache):
     """The cache of one request.
 
@@ -74,28 +108,37 @@ class RowCache(Cache):
     ----------
     committed
         Rows that belong to the output; rows behind them are provisional until `commit`.
+    image
+        What the rows behind an image need of it.
     """
 
-    def __init__(self, layers: int, capacity: int) -> None:
-        super().__init__(layers=[RowLayer(capacity) for _ in range(layers)])
-        self.capacity = capacity
+    def __init__(self, layers: int, capacity: int, cross: Set[int] = frozenset()) -> None:
+        super().__init__(layers=[ImageLayer() if k in cross else RowLayer(capacity) for k in range(layers)])
+        self.rows = [layer for layer in self.layers if isinstance(layer, RowLayer)]
+        self.capacity, self.cross = capacity, cross
         self.committed = 0
+        self.image: ImageState | None = None
 
     @property
     def provisional(self) -> int:
         """Rows fed since the last commit."""
-        return int(self.layers[0].length) - self.committed
+        return self.rows[0].length - self.committed
 
     @torch.inference_mode()
     def fork(self) -> RowCache:
-        """Copy the committed rows, for another way on from the same state."""
-        twin = RowCache(len(self.layers), self.capacity)
+        """Copy the committed rows, for another way on from the same state; what comes of the image is shared."""
+        twin = RowCache(len(self.layers), self.capacity, self.cross)
         for layer, source in zip(twin.layers, self.layers, strict=True):
+            if not source.is_initialized:
+                continue
+            if isinstance(source, ImageLayer):
+                layer.lazy_initialization(source.keys, source.values)
+                continue
             layer.lazy_initialization(source.keys[:, :, :1], source.values[:, :, :1])
             layer.keys[:, :, : self.committed] = source.keys[:, :, : self.committed]
             layer.values[:, :, : self.committed] = source.values[:, :, : self.committed]
             layer.length = self.committed
-        twin.committed = self.committed
+        twin.committed, twin.image = self.committed, self.image
         return twin
 
     def commit(self, rows: list[int]) -> None:
@@ -111,10 +154,10 @@ class RowCache(Cache):
             raise CommitError(f"commit of rows {rows}, expected increasing indices below {self.provisional}")
         if rows == list(range(len(rows))):
             # A prefix is already where it belongs.
-            for layer in self.layers:
+            for layer in self.rows:
                 layer.length = self.committed + len(rows)
         else:
-            index = torch.tensor(rows, device=self.layers[0].keys.device)
-            for layer in self.layers:
+            index = torch.tensor(rows, device=self.rows[0].keys.device)
+            for layer in self.rows:
                 layer.keep(self.committed, index)
         self.committed += len(rows)

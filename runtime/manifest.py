@@ -40,13 +40,12 @@ class TargetIdentity:
     @classmethod
     def of(cls, target: Target) -> TargetIdentity:
         """Identify a loaded target; the same whether a folder is loaded in fp32 or in bf16."""
-        config = target.model.config
         return cls(
             weights_digest(target.model),
             tokenizer_digest(target.tokenizer),
-            int(config.hidden_size),
-            int(config.num_hidden_layers),
-            int(config.vocab_size),
+            target.hidden,
+            target.layers,
+            target.vocabulary,
         )
 
 

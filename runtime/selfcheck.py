@@ -1,4 +1,4 @@
-"""The self-check of a target: the rows of a tree must be the model's own rows."""
+"""The self-check of a target: the rows of a tree must be the model's own rows, behind text and behind an image."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import torch
 
 from policy.tree import DraftTree
 from runtime.errors import TargetError
+from runtime.image import Image
 from runtime.pack import pack
 
 if TYPE_CHECKING:
@@ -22,7 +23,8 @@ def check_rows(target: Target) -> None:
     """Compare a prefill and a branched tree with the model's own plain passes, before and after a commit.
 
     Families differ in how they read masks, positions and windows; one that does not honour ours would give wrong text
-    without an error. Some plain passes over a few dozen random tokens tell.
+    without an error. Some plain passes over a few dozen random tokens tell; a target that takes images is checked
+    behind an image of noise as well.
 
     Raises
     ------
@@ -47,16 +49,25 @@ def check_rows(target: Target) -> None:
 
 def _worst(target: Target) -> float:
     rng = np.random.default_rng(0)
-    text = rng.integers(0, target.vocabulary, _length(target)).tolist()
+    words = np.setdiff1d(np.arange(target.vocabulary), list(target.reserved))
     # A fork below the root and one deeper; rows are not in depth order.
-    nodes = rng.choice(target.vocabulary, size=min(7, target.vocabulary), replace=False)
+    nodes = rng.choice(words, size=min(7, len(words)), replace=False)
     tree = DraftTree(nodes, np.array([-1, 0, 0, 1, 2, 2, 3])[: len(nodes)], -np.arange(float(len(nodes))))
+    worst = _behind(target, rng.choice(words, _length(target)).tolist(), tree, rounds=2)
+    if target.vision is not None:
+        tokens, image = target.vision.sample(rng, words)
+        worst = max(worst, _behind(target, tokens, tree, rounds=1, image=image))
+    return worst
+
+
+def _behind(target: Target, text: list[int], tree: DraftTree, rounds: int, image: Image | None = None) -> float:
+    """Compare a prefill and trees behind it, the second behind what is kept of the first."""
     cache = target.new_cache(len(text) + 4 * tree.rows)
-    worst = _difference(target.prefill(text, cache).logits[-1], _own(target, text)[-1])
-    for _ in range(2):
+    worst = _difference(target.prefill(text, cache, image=image).logits[-1], _own(target, text, image)[-1])
+    for _ in range(rounds):
         rows = target.verify(pack(tree, cache.committed, target.device), cache).logits
         for leaf in tree.paths:
-            own = _own(target, [*text, *tree.tokens[leaf].tolist()])[len(text) :]
+            own = _own(target, [*text, *tree.tokens[leaf].tolist()], image)[len(text) :]
             worst = max(worst, _difference(rows[torch.as_tensor(leaf)], own))
         # Go on behind the last path: its rows must have been kept, and only they.
         cache.commit(tree.paths[-1].tolist())
@@ -72,9 +83,10 @@ def _length(target: Target) -> int:
 
 
 @torch.inference_mode()
-def _own(target: Target, tokens: list[int]) -> torch.Tensor:
+def _own(target: Target, tokens: list[int], image: Image | None) -> torch.Tensor:
     """Logits of a plain pass of the model, without cache, mask or positions of ours."""
-    output = target.model(torch.tensor([tokens], device=target.device), use_cache=False)
+    seen = target.vision.plain(tokens, image) if target.vision and image else {}
+    output = target.model(torch.tensor([tokens], device=target.device), use_cache=False, **seen)
     return output.logits[0].float()
 
 

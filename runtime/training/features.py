@@ -101,7 +101,7 @@ def extract(
         raise TrainingError(f"final is {address.final!r}, expected post-norm: the state that the output head reads")
     lengths = [len(text.prompt) + len(text.output) for text in texts]
     starts = np.concatenate([[0], np.cumsum(lengths)])
-    width = int(target.model.config.hidden_size)
+    width = target.hidden
     folder.parent.mkdir(parents=True, exist_ok=True)
     temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
     try:
@@ -132,5 +132,5 @@ def _states(target: Target, texts: Sequence[Text], address: FeatureAddress) -> l
     longest = max(map(len, rows))
     padded = torch.tensor([row + [row[-1]] * (longest - len(row)) for row in rows], device=target.device)
     output = target.model(padded, use_cache=False, output_hidden_states=True, logits_to_keep=1)
-    kept = address.take(output.hidden_states)
+    kept = address.take(target.layer_states(output.hidden_states))
     return [part[: len(row)].cpu() for part, row in zip(kept, rows, strict=True)]
