@@ -8,9 +8,7 @@ again from the target's states (seed 000, 0x05D).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -19,25 +17,7 @@ from runtime.errors import CommitError
 from runtime.frozen import Frozen
 from runtime.heads.expanding import Expanding
 from runtime.heads.layers import Keys
-
-
-@dataclass(frozen=True)
-class Expansion:
-    """How far a drafter expands (EAGLE-2, seed 000, 0x06B).
-
-    Attributes
-    ----------
-    depth
-        Passes; the deepest offset.
-    width
-        Nodes that are expanded at each depth, those of the highest path value.
-    children
-        Alternatives of each expanded node.
-    """
-
-    depth: int = 5
-    width: int = 8
-    children: int = 8
+from runtime.heads.trie import Alternative, Expansion, Trie, expand, likeliest
 
 
 class FeatureSession:
@@ -88,62 +68,35 @@ class FeatureSession:
     def propose(self, tokens: Sequence[int], prompt_len: int, max_depth: int) -> Candidates:
         """Expand a trie below the root, the last of ``tokens``, level by level."""
         root = int(tokens[-1])
-        depth = min(self.expansion.depth, max_depth)
-        if self.keys is None or self.last is None or depth < 1:
+        if self.keys is None or self.last is None:
             return Candidates.none(root)
-        trie = _Trie(root)
-        state, frontier, kept = self.last[0], [0], self.keys
-        committed = self.rows
-        # The draft rows on each node's path, as places behind the committed keys.
-        came_from: dict[int, list[int]] = {0: []}
-        for level in range(depth):
-            children = self._children(trie, frontier, state)
-            if level + 1 == depth or not children:
-                break
-            frontier = sorted(children, key=lambda node: (-trie.value[node], node))[: self.expansion.width]
-            parents = [trie.parent[node] for node in frontier]
-            source = torch.stack([trie.state[parent] for parent in parents])[None]
-            words = torch.tensor([[trie.tokens[node] for node in frontier]])
-            fused = self.head.fuse(source, self.frozen.embed(words).to(source.dtype))
-            positions = torch.full((len(frontier),), committed + level)
-            start = kept.count - committed
-            kept = kept.join(self.head.keys(fused, positions))
-            mask = torch.zeros(1, 1, len(frontier), kept.count, dtype=torch.bool)
-            mask[..., :committed] = True
-            for k, (node, parent) in enumerate(zip(frontier, parents, strict=True)):
-                came_from[node] = [*came_from[parent], start + k]
-                mask[0, 0, k, [committed + row for row in came_from[node]]] = True
-            state = self.head(fused, positions, kept, mask)[0]
-        return trie.candidates(passes=depth)
+        return expand(root, self.expansion, max_depth, _Draft(self, self.keys, self.last[0]))
 
-    def _children(self, trie: _Trie, frontier: list[int], state: Tensor) -> list[int]:
-        """Add the likeliest words below each node of the frontier, whose states are (W, d)."""
-        count = min(self.expansion.children, len(self.frozen.draft_tokens))
+
+class _Draft:
+    """The rows of one offer: they are held for it alone."""
+
+    def __init__(self, session: FeatureSession, kept: Keys, state: Tensor) -> None:
+        self.head, self.frozen, self.children = session.head, session.frozen, session.expansion.children
+        self.committed, self.kept = kept.count, kept
+        self.first, self.states = state, dict[int, Tensor]()
+
+    def __call__(self, trie: Trie, nodes: Sequence[int]) -> list[list[Alternative]]:
+        """Predict the states behind the nodes (W, d), and the likeliest words of each."""
+        state = self.first if nodes == [0] else self._pass(trie, nodes)
+        self.states.update(zip(nodes, state, strict=True))
         weights = self.head.output(self.frozen)
         logits = self.head.readout(state).to(weights.dtype) @ weights.T
-        top = logits.float().log_softmax(-1).topk(count, dim=-1)
-        tokens = self.frozen.draft_tokens[top.indices]
-        added = []
-        for k, node in enumerate(frontier):
-            trie.state[node] = state[k]
-            for log_prob, token in zip(top.values[k].tolist(), tokens[k].tolist(), strict=True):
-                added.append(trie.add(node, token, log_prob))
-        return added
+        return likeliest(logits, self.children, self.frozen.draft_tokens)
 
-
-class _Trie:
-    """Candidates under construction: tokens, parents, conditional log probabilities, path values, states."""
-
-    def __init__(self, root: int) -> None:
-        self.tokens, self.parent, self.log_prob, self.value = [root], [-1], [0.0], [0.0]
-        self.state: dict[int, Tensor] = {}
-
-    def add(self, parent: int, token: int, log_prob: float) -> int:
-        self.tokens.append(token)
-        self.parent.append(parent)
-        self.log_prob.append(min(log_prob, 0.0))
-        self.value.append(self.value[parent] + self.log_prob[-1])
-        return len(self.tokens) - 1
-
-    def candidates(self, passes: int) -> Candidates:
-        return Candidates(np.array(self.tokens), np.array(self.parent), np.array(self.log_prob), 0.0, passes)
+    def _pass(self, trie: Trie, nodes: Sequence[int]) -> Tensor:
+        """Feed one row for each node: its parent's state and its own word."""
+        source = torch.stack([self.states[trie.parent[node]] for node in nodes])[None]
+        words = torch.tensor([[trie.tokens[node] for node in nodes]])
+        fused = self.head.fuse(source, self.frozen.embed(words).to(source.dtype))
+        positions = torch.tensor([self.committed + trie.depth[node] - 1 for node in nodes])
+        self.kept = self.kept.join(self.head.keys(fused, positions))
+        # The root has no draft row: its own is the last committed one.
+        drafted = torch.from_numpy(trie.visible(nodes)[:, 1:])
+        mask = torch.cat([torch.ones(len(nodes), self.committed, dtype=torch.bool), drafted], dim=1)
+        return self.head(fused, positions, self.kept, mask[None, None])[0]
