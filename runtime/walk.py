@@ -1,11 +1,13 @@
-"""The greedy walk: the longest path of a verified tree that the target would have written itself."""
+"""The walk: the longest path of a verified tree that the target would have written itself."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Callable, Set
 from dataclasses import dataclass
 
 from policy.tree import DraftTree
+
+Choose = Callable[[int], int]
 
 
 @dataclass(frozen=True)
@@ -40,15 +42,16 @@ class Walk:
         return self.tokens if self.frontier is None else (*self.tokens, self.frontier)
 
 
-def walk(tree: DraftTree, choices: Sequence[int], limit: int, eos: Set[int]) -> Walk:
+def walk(tree: DraftTree, choose: Choose, limit: int, eos: Set[int]) -> Walk:
     """Follow the target's own choice at every row (GLANCE Definition 1, Algorithm 1 lines 6 to 14).
 
     Parameters
     ----------
     tree
         The verified tree.
-    choices : (N+1,)
-        The target's greedy token at every row.
+    choose
+        Gives the target's token at a row: its greedy one, or a draw. It is asked once for each row of the path, in
+        order, and for no other row.
     limit
         Most tokens that the request may still emit, at least 1.
     eos
@@ -56,7 +59,7 @@ def walk(tree: DraftTree, choices: Sequence[int], limit: int, eos: Set[int]) -> 
     """
     rows, tokens = [0], list[int]()
     while True:
-        token = int(choices[rows[-1]])
+        token = choose(rows[-1])
         child = tree.children[rows[-1]].get(token)
         if child is None:
             return Walk(tuple(rows), tuple(tokens), token, truncated=False)
