@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from runtime.frozen import Frozen
-from runtime.heads.layers import DecoderLayer, Keys, RMSNorm, Shape, unit_rms
+from runtime.heads.layers import DecoderLayer, Keys, RMSNorm, Shape, unit_rms, windowed
 
 
 @dataclass(frozen=True)
@@ -25,18 +25,24 @@ class BlockConfig:
         Offsets that it drafts: L.
     taps
         Target layers that are fused; the final state is read by `FeatureBlock` besides.
+    windows
+        Of `DiffusionBlock`: how far each layer sees, in positions, 0 for everything; empty where no layer slides.
+    windows_causal
+        Whether rows of a sliding layer see none of the block's later rows.
     """
 
     shape: Shape
     layers: int = 2
     block: int = 8
     taps: int = 5
+    windows: tuple[int, ...] = ()
+    windows_causal: bool = True
 
 
 class FeatureBlock(nn.Module):
     """A block head that predicts the target's final features, in the form that trains on few rows.
 
-    The context row of source t is u_t = W [f_t + sum_k s_k V_k f_t^k ; e_{t+1}], as EAGLE's with the taps added. A block
+    The context row of source t is u_t = W [f_t + sum_k s_k V_k f_t^k ; e_{t+1}], as EAGLE's with taps added. A block
     behind the root x_p starts as u_{p-1} at offset 1 and as W_j u_{p-1} + m_j at the offsets j behind it, or with
     R e(x_{p+j-1}) in place of m_j where that token is revealed. Its rows see the context and each other.
     """
@@ -135,8 +141,10 @@ class DiffusionBlock(nn.Module):
 
     def forward(self, rows: Tensor, positions: Tensor, seen: tuple[Keys, ...], mask: Tensor) -> Tensor:
         """Map block rows (B, M, d) to what the output head reads."""
-        for layer, context in zip(self.layers, seen, strict=True):
-            rows = layer(rows, positions, context.join(layer.keys(rows, positions)), mask)  # type: ignore[operator]
+        windows = self.config.windows or (0,) * self.config.layers
+        for layer, context, window in zip(self.layers, seen, windows, strict=True):
+            visible = windowed(mask, positions, window, self.config.windows_causal) if window else mask
+            rows = layer(rows, positions, context.join(layer.keys(rows, positions)), visible)  # type: ignore[operator]
         return torch.as_tensor(self.norm(rows))
 
     def output(self, frozen: Frozen) -> Tensor:

@@ -13,9 +13,18 @@ from runtime.heads.layers import DecoderLayer, Keys, Shape
 
 @dataclass(frozen=True)
 class EagleConfig:
-    """Sizes of an EAGLE head: its layer's shape."""
+    """Sizes of an EAGLE head.
+
+    Attributes
+    ----------
+    shape
+        Of its one layer.
+    bias
+        Whether the joining of feature and embedding has one; the published heads of Llama 3 have none.
+    """
 
     shape: Shape
+    bias: bool = True
 
 
 class EagleHead(nn.Module):
@@ -25,7 +34,7 @@ class EagleHead(nn.Module):
         super().__init__()
         self.config = config
         width = config.shape.hidden
-        self.fc = nn.Linear(2 * width, width)
+        self.fc = nn.Linear(2 * width, width, bias=config.bias)
         self.layer = DecoderLayer(config.shape, first_norm=False)
 
     def read(self, states: Tensor) -> Tensor:

@@ -29,6 +29,14 @@ class Eagle3Config:
         Whether every tap is brought to a root mean square of 1 first: a target's first row can be 100 times the others.
     words
         Draft words of an output head of its own, as in the pinned code; 0 for the target's frozen head (the paper).
+    source
+        Width of the target's states where it is not the head's own; 0 where it is.
+    read_norm
+        Learned norms before the taps are fused: one of ``each`` tap, one of all taps ``joined``, or ``none``.
+    residual_norm
+        Whether what is carried past the attention is the normed state, not the state itself; ``code`` form only.
+    carry_norm
+        Whether the state behind the last norm is what the next step starts from, not the one before it.
     """
 
     shape: Shape
@@ -36,6 +44,10 @@ class Eagle3Config:
     form: Literal["paper", "code"] = "code"
     tap_norm: bool = False
     words: int = 0
+    source: int = 0
+    read_norm: Literal["none", "each", "joined"] = "none"
+    residual_norm: bool = False
+    carry_norm: bool = False
 
 
 class Eagle3Head(nn.Module):
@@ -44,14 +56,19 @@ class Eagle3Head(nn.Module):
     def __init__(self, config: Eagle3Config) -> None:
         super().__init__()
         self.config = config
-        width = config.shape.hidden
-        self.fc = nn.Linear(config.taps * width, width, bias=False)
+        width, eps = config.shape.hidden, config.shape.eps
+        source = config.source or width
+        self.fc = nn.Linear(config.taps * source, width, bias=False)
+        if config.read_norm == "each":
+            self.fc_norm = nn.ModuleList(RMSNorm(source, eps) for _ in range(config.taps))
+        if config.read_norm == "joined":
+            self.input_norm = RMSNorm(config.taps * source, eps)
         if config.form == "paper":
             self.join = nn.Linear(2 * width, width, bias=False)
             self.layer: nn.Module = DecoderLayer(config.shape)
         else:
-            self.layer = PairLayer(config.shape)
-        self.norm = RMSNorm(width)
+            self.layer = PairLayer(config.shape, residual_norm=config.residual_norm)
+        self.norm = RMSNorm(width, eps)
         if config.words:
             self.lm_head = nn.Linear(width, config.words, bias=False)
 
@@ -59,11 +76,14 @@ class Eagle3Head(nn.Module):
         """Fuse the taps among the target's states (..., K + 1, d)."""
         taps = states[..., : self.config.taps, :]
         taps = unit_rms(taps) if self.config.tap_norm else taps
-        return torch.as_tensor(self.fc(taps.flatten(-2)))
+        if self.config.read_norm == "each":
+            taps = torch.stack([norm(taps[..., k, :]) for k, norm in enumerate(self.fc_norm)], dim=-2)
+        joined = taps.flatten(-2)
+        return torch.as_tensor(self.fc(self.input_norm(joined) if self.config.read_norm == "joined" else joined))
 
     def readout(self, state: Tensor) -> Tensor:
         """Give what the output weights read of predicted states (..., d)."""
-        return torch.as_tensor(self.norm(state))
+        return state if self.config.carry_norm else torch.as_tensor(self.norm(state))
 
     def output(self, frozen: Frozen) -> Tensor:
         """Give the output weights (D, d): its own, or the target's."""
@@ -80,19 +100,20 @@ class Eagle3Head(nn.Module):
 
     def forward(self, fused: Tensor, positions: Tensor, seen: Keys, mask: Tensor) -> Tensor:
         """Predict the next states (B, R, d) of fused rows under a mask over ``seen``."""
-        return torch.as_tensor(self.layer(fused, positions, seen, mask))
+        state = torch.as_tensor(self.layer(fused, positions, seen, mask))
+        return torch.as_tensor(self.norm(state)) if self.config.carry_norm else state
 
 
 class PairLayer(nn.Module):
     """A decoder layer whose attention reads state and embedding side by side (B, R, 2d); it carries the state."""
 
-    def __init__(self, shape: Shape) -> None:
+    def __init__(self, shape: Shape, *, residual_norm: bool = False) -> None:
         super().__init__()
-        self.width = shape.hidden
-        self.input_layernorm = RMSNorm(shape.hidden)
-        self.hidden_norm = RMSNorm(shape.hidden)
+        self.width, self.residual_norm = shape.hidden, residual_norm
+        self.input_layernorm = RMSNorm(shape.hidden, shape.eps)
+        self.hidden_norm = RMSNorm(shape.hidden, shape.eps)
         self.self_attn = Attention(shape, source=2 * shape.hidden)
-        self.post_attention_layernorm = RMSNorm(shape.hidden)
+        self.post_attention_layernorm = RMSNorm(shape.hidden, shape.eps)
         self.mlp = FeedForward(shape)
 
     def keys(self, pair: Tensor, positions: Tensor) -> Keys:
@@ -101,7 +122,9 @@ class PairLayer(nn.Module):
 
     def forward(self, pair: Tensor, positions: Tensor, seen: Keys, mask: Tensor) -> Tensor:
         """Map rows (B, R, 2d) to states (B, R, d)."""
-        state = pair[..., : self.width] + self.self_attn(self._normed(pair), positions, seen, mask)
+        normed = self._normed(pair)
+        carried = normed[..., self.width :] if self.residual_norm else pair[..., : self.width]
+        state = carried + self.self_attn(normed, positions, seen, mask)
         return torch.as_tensor(state + self.mlp(self.post_attention_layernorm(state)))
 
     def _normed(self, pair: Tensor) -> Tensor:

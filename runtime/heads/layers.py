@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -25,6 +27,14 @@ class Shape:
         Whether queries and keys are RMS-normed in each head before they are turned (Qwen3).
     eps
         Of the norms.
+    query_bias, output_bias
+        Whether queries, keys and values, and what leaves the attention, have a bias.
+    rotary
+        How the rotary speeds are stretched: not, ``linear`` by ``rotary_factor``, or ``llama3``, which stretches the
+        waves longer than ``rotary_context / rotary_low``, leaves those shorter than ``rotary_context / rotary_high``
+        and blends between.
+    rotary_factor, rotary_low, rotary_high, rotary_context
+        Of the stretching.
     """
 
     hidden: int
@@ -35,6 +45,13 @@ class Shape:
     head_width: int = 0
     query_norm: bool = False
     eps: float = 1e-5
+    query_bias: bool = False
+    output_bias: bool = False
+    rotary: Literal["default", "linear", "llama3"] = "default"
+    rotary_factor: float = 1.0
+    rotary_low: float = 1.0
+    rotary_high: float = 4.0
+    rotary_context: int = 0
 
     @property
     def head_dim(self) -> int:
@@ -61,11 +78,23 @@ class RMSNorm(nn.Module):
         return unit_rms(x, self.eps) * self.weight
 
 
-def rotate(x: Tensor, positions: Tensor, theta: float) -> Tensor:
+def rotary_speeds(shape: Shape, device: torch.device | None = None) -> Tensor:
+    """Give the radians per position of each pair of a head's width, (head_dim / 2,) fp32."""
+    half = shape.head_dim // 2
+    speed = shape.theta ** (-torch.arange(half, dtype=torch.float32, device=device) / half)
+    if shape.rotary == "linear":
+        return speed / shape.rotary_factor
+    if shape.rotary == "llama3":
+        turns = shape.rotary_context * speed / (2 * math.pi)
+        kept = ((turns - shape.rotary_low) / (shape.rotary_high - shape.rotary_low)).clamp(0, 1)
+        return kept * speed + (1 - kept) * speed / shape.rotary_factor
+    return speed
+
+
+def rotate(x: Tensor, positions: Tensor, shape: Shape) -> Tensor:
     """Turn (B, heads, R, head_dim) by their positions (B, R) or (R,): rotary embeddings in halves."""
     half = x.shape[-1] // 2
-    speed = theta ** (-torch.arange(half, dtype=torch.float32, device=x.device) / half)
-    angle = positions.float()[..., None] * speed
+    angle = positions.float()[..., None] * rotary_speeds(shape, x.device)
     angle = angle[:, None] if angle.ndim == 3 else angle
     cos, sin = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
     low, high = x[..., :half], x[..., half:]
@@ -93,6 +122,23 @@ class Keys:
         return int(self.keys.shape[2])
 
 
+def windowed(mask: Tensor, positions: Tensor, window: int, causal: bool) -> Tensor:
+    """Narrow a mask to what a sliding layer sees: keys less than ``window`` positions away, and none ahead if causal.
+
+    Parameters
+    ----------
+    mask : (B or 1, 1, R, C + R)
+        Over context rows at the positions 0 to C - 1 and, behind them, the rows themselves.
+    positions : (B, R) or (R,)
+        Of the rows.
+    """
+    own = positions if positions.ndim == 2 else positions[None]
+    context = torch.arange(mask.shape[-1] - own.shape[-1], device=own.device).expand(len(own), -1)
+    ahead = torch.cat([context, own], dim=-1)[:, None] - own[..., None]
+    near = (ahead > -window) & (ahead < (1 if causal else window))
+    return mask & near[:, None]
+
+
 class Attention(nn.Module):
     """Grouped-query attention whose keys may come from other rows than its queries."""
 
@@ -100,10 +146,10 @@ class Attention(nn.Module):
         super().__init__()
         width = shape.hidden if source is None else source
         self.shape = shape
-        self.q_proj = nn.Linear(width, shape.heads * shape.head_dim, bias=False)
-        self.k_proj = nn.Linear(width, shape.kv_heads * shape.head_dim, bias=False)
-        self.v_proj = nn.Linear(width, shape.kv_heads * shape.head_dim, bias=False)
-        self.o_proj = nn.Linear(shape.heads * shape.head_dim, shape.hidden, bias=False)
+        self.q_proj = nn.Linear(width, shape.heads * shape.head_dim, bias=shape.query_bias)
+        self.k_proj = nn.Linear(width, shape.kv_heads * shape.head_dim, bias=shape.query_bias)
+        self.v_proj = nn.Linear(width, shape.kv_heads * shape.head_dim, bias=shape.query_bias)
+        self.o_proj = nn.Linear(shape.heads * shape.head_dim, shape.hidden, bias=shape.output_bias)
         if shape.query_norm:
             self.q_norm = RMSNorm(shape.head_dim, shape.eps)
             self.k_norm = RMSNorm(shape.head_dim, shape.eps)
@@ -112,13 +158,13 @@ class Attention(nn.Module):
         """Make keys and values of rows (B, R, d)."""
         keys = self._split(self.k_proj(x), self.shape.kv_heads)
         keys = self.k_norm(keys) if self.shape.query_norm else keys
-        return Keys(rotate(keys, positions, self.shape.theta), self._split(self.v_proj(x), self.shape.kv_heads))
+        return Keys(rotate(keys, positions, self.shape), self._split(self.v_proj(x), self.shape.kv_heads))
 
     def forward(self, x: Tensor, positions: Tensor, seen: Keys, mask: Tensor) -> Tensor:
         """Attend from rows (B, R, d) to ``seen`` under ``mask`` (B or 1, 1, R, K), true where visible."""
         queries = self._split(self.q_proj(x), self.shape.heads)
         queries = self.q_norm(queries) if self.shape.query_norm else queries
-        queries = rotate(queries, positions, self.shape.theta)
+        queries = rotate(queries, positions, self.shape)
         out = functional.scaled_dot_product_attention(
             queries, seen.keys, seen.values, attn_mask=mask, enable_gqa=self.shape.heads != self.shape.kv_heads
         )
