@@ -27,31 +27,30 @@ ALL = FeatureAddress((0, 1, 2), "post-norm")
 @pytest.mark.parametrize("shape", SHAPES)
 def test_plain_decoding_behind_images_is_the_models_own_generation(name, shape, target_of):
     target = target_of(name)
-    for seed in range(2):
-        shown = scene(target, seed, SHAPES[shape])
-        assert decode(Engine(target, NoDrafter(), FixedBudget(0)), shown, 24)[0] == generated(target, shown, 24)
+    shown = scene(target, 1, SHAPES[shape])
+    assert decode(Engine(target, NoDrafter(), FixedBudget(0)), shown, 24)[0] == generated(target, shown, 24)
 
 
 @pytest.mark.parametrize("name", SEEING)
 def test_random_trees_behind_images_leave_the_output_alone(name, target_of):
     target = target_of(name)
     accepted, moved = 0, False
-    for seed in range(6):
-        shown = scene(target, seed, list(SHAPES.values())[seed % 3])
+    for seed in range(3):
+        shown = scene(target, seed, list(SHAPES.values())[seed])
         expected = generated(target, shown, 32)
         drafter = RandomDrafter(WORDS, seed, oracle=(*shown.prompt, *expected))
         output, rounds = decode(Engine(target, drafter, RandomBudget(24, seed)), shown, 32)
         assert output == expected
         accepted += sum(round.outcome.accept_len for round in rounds)
         moved |= any(round.outcome.rows != tuple(range(len(round.outcome.rows))) for round in rounds)
-    assert accepted >= 30
+    assert accepted >= 15
     assert moved  # rows were kept out of the middle of a tree, not only its head
 
 
 @pytest.mark.parametrize("name", SEEING)
 def test_ngram_trees_behind_images_leave_the_output_alone(name, target_of):
     target = target_of(name)
-    for seed in range(3):
+    for seed in range(2):
         shown = scene(target, seed)
         engine = Engine(target, NgramDrafter(min_match=1), FixedBudget(12))
         assert decode(engine, shown, 40)[0] == generated(target, shown, 40)
