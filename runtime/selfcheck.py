@@ -32,13 +32,16 @@ def check_rows(target: Target) -> None:
         The rows differ by more than rounding, are not finite, or the model cannot run such a pass.
     """
     try:
-        worst = _worst(target)
+        rows = _differences(target)
     except TargetError:
         raise
     except Exception as error:
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise TargetError(f"{target.name}: cannot verify draft trees on this model ({reason[:160]})") from error
     limit = _ROUNDING.get(target.dtype, _ROUNDING["bf16"])
+    # In low precision a router may choose otherwise for the row of a near-tie, which moves that row far; a mask or a
+    # position that is not honoured moves most rows.
+    worst = float(np.median(rows) if target.dtype != "fp32" and _has_experts(target) else max(rows))
     if not worst <= limit:
         raise TargetError(
             f"{target.name}: its rows in a draft tree differ from its own by {worst:.2g} of the largest logit "
@@ -47,32 +50,38 @@ def check_rows(target: Target) -> None:
         )
 
 
-def _worst(target: Target) -> float:
+def _differences(target: Target) -> list[float]:
+    """Compare behind text, and behind an image where the target takes one."""
     rng = np.random.default_rng(0)
     words = np.setdiff1d(np.arange(target.vocabulary), list(target.reserved))
     # A fork below the root and one deeper; rows are not in depth order.
     nodes = rng.choice(words, size=min(7, len(words)), replace=False)
     tree = DraftTree(nodes, np.array([-1, 0, 0, 1, 2, 2, 3])[: len(nodes)], -np.arange(float(len(nodes))))
-    worst = _behind(target, rng.choice(words, _length(target)).tolist(), tree, rounds=2)
+    found = _behind(target, rng.choice(words, _length(target)).tolist(), tree, rounds=2)
     if target.vision is not None:
         tokens, image = target.vision.sample(rng, words)
-        worst = max(worst, _behind(target, tokens, tree, rounds=1, image=image))
-    return worst
+        found += _behind(target, tokens, tree, rounds=1, image=image)
+    return found
 
 
-def _behind(target: Target, text: list[int], tree: DraftTree, rounds: int, image: Image | None = None) -> float:
-    """Compare a prefill and trees behind it, the second behind what is kept of the first."""
+def _behind(target: Target, text: list[int], tree: DraftTree, rounds: int, image: Image | None = None) -> list[float]:
+    """Compare a prefill and trees behind it, the second behind what is kept of the first: a difference for each row."""
     cache = target.new_cache(len(text) + 4 * tree.rows)
-    worst = _difference(target.prefill(text, cache, image=image).logits[-1], _own(target, text, image)[-1])
+    found = _by_row(target.prefill(text, cache, image=image).logits[-1:], _own(target, text, image)[-1:])
     for _ in range(rounds):
         rows = target.verify(pack(tree, cache.committed, target.device), cache).logits
         for leaf in tree.paths:
             own = _own(target, [*text, *tree.tokens[leaf].tolist()], image)[len(text) :]
-            worst = max(worst, _difference(rows[torch.as_tensor(leaf)], own))
+            found += _by_row(rows[torch.as_tensor(leaf)], own)
         # Go on behind the last path: its rows must have been kept, and only they.
         cache.commit(tree.paths[-1].tolist())
         text = [*text, *tree.tokens[tree.paths[-1]].tolist()]
-    return worst
+    return found
+
+
+def _has_experts(target: Target) -> bool:
+    names = ("num_experts", "num_local_experts", "n_routed_experts")
+    return any((getattr(target.config, name, None) or 0) > 1 for name in names)
 
 
 def _length(target: Target) -> int:
@@ -90,7 +99,8 @@ def _own(target: Target, tokens: list[int], image: Image | None) -> torch.Tensor
     return output.logits[0].float()
 
 
-def _difference(ours: torch.Tensor, own: torch.Tensor) -> float:
+def _by_row(ours: torch.Tensor, own: torch.Tensor) -> list[float]:
+    """Largest difference in each row of logits (R, V), as a share of the largest logit."""
     if not (torch.isfinite(ours).all() and torch.isfinite(own).all()):
         raise TargetError("the model's logits are not finite, expected numbers: its weights may be damaged")
-    return float((ours - own).abs().max() / own.abs().max().clamp_min(1e-6))
+    return list(((ours - own).abs().amax(1) / own.abs().max().clamp_min(1e-6)).tolist())

@@ -12,7 +12,7 @@ from runtime.audit import RandomBudget, compare, plain_output
 from runtime.drafters.ngram import NgramDrafter
 from runtime.drafters.random import RandomDrafter
 from runtime.engine import Engine
-from tests.runtime.conftest import VOCABULARY
+from tests.runtime.conftest import DENSE, MIXTURES, VOCABULARY
 
 PROMPTS = st.lists(st.integers(0, VOCABULARY - 1), min_size=1, max_size=20)
 QUIET = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -47,6 +47,21 @@ def test_random_trees_at_random_budgets_leave_the_output_alone(name, request, pr
     expected = plain_output(target, prompt, limit)
     drafter = RandomDrafter(VOCABULARY, seed, oracle=(*prompt, *expected))
     assert Engine(target, drafter, RandomBudget(most, seed)).generate(prompt, limit) == expected
+
+
+@pytest.mark.parametrize("name", [*DENSE, *MIXTURES])
+def test_every_family_writes_its_own_output_through_random_trees_and_ngrams(name, target_of):
+    target = target_of(name)
+    accepted = 0
+    for seed in range(3):
+        prompt = np.random.default_rng(seed).integers(0, VOCABULARY, 12).tolist()
+        expected = reference(target, prompt, 32)
+        drafters = RandomDrafter(VOCABULARY, seed, oracle=(*prompt, *expected)), NgramDrafter(min_match=1)
+        for drafter in drafters:
+            rounds = []
+            assert Engine(target, drafter, RandomBudget(24, seed)).generate(prompt, 32, rounds.append) == expected
+            accepted += sum(round.outcome.accept_len for round in rounds)
+    assert accepted >= 15
 
 
 @pytest.mark.parametrize("name", ["llama", "gemma", "llama_with_eos"])

@@ -2,29 +2,34 @@ import pytest
 import torch
 
 from policy.build import best_first
+from runtime import selfcheck
 from runtime.drafters.random import RandomDrafter
 from runtime.errors import TargetError
 from runtime.pack import pack
 from runtime.packed import PackedLinear, pack_weights
+from runtime.states import FeatureAddress
 from runtime.target import Target
-from tests.runtime.conftest import VOCABULARY, tiny_llama
+from tests.runtime.conftest import DENSE, MIXTURES, TARGETS, VOCABULARY, tiny_llama
 
 
-@pytest.mark.parametrize("name", ["llama", "gemma"])
-def test_tree_rows_equal_the_rows_of_separate_paths(name, request):
-    target = request.getfixturevalue(name)
+@pytest.mark.parametrize("name", [*DENSE, *MIXTURES])
+def test_tree_rows_and_states_equal_those_of_separate_paths(name, target_of):
+    target = target_of(name)
+    reads = FeatureAddress((0, 1), "post-norm")
     prompt = list(range(14))
-    for seed in range(10):
+    for seed in range(4):
         candidates = RandomDrafter(VOCABULARY, seed).propose([*prompt, 5], len(prompt), 8)
         tree = best_first(candidates, 5, 24)
         cache = target.new_cache(64)
         target.prefill(prompt, cache)
-        rows = target.verify(pack(tree, cache.committed, target.device), cache).logits
+        rows = target.verify(pack(tree, cache.committed, target.device), cache, reads)
         for row in range(tree.rows):
             path = [*prompt, *tree.tokens[tree.path(row)].tolist()]
             with torch.inference_mode():
-                alone = target.model(torch.tensor([path])).logits[0, -1]
-            torch.testing.assert_close(rows[row], alone, rtol=1e-4, atol=1e-4)
+                alone = target.model(torch.tensor([path]), use_cache=False, output_hidden_states=True)
+            torch.testing.assert_close(rows.logits[row], alone.logits[0, -1], rtol=1e-4, atol=1e-4)
+            states = reads.take(alone.hidden_states)[0, -1]
+            torch.testing.assert_close(rows.states[row], states, rtol=1e-4, atol=1e-4)
 
 
 def test_packed_weights_change_nothing_but_rounding():
@@ -179,3 +184,28 @@ def test_a_failing_chat_template_is_one_clear_line(folder):
     target.tokenizer.chat_template = "{{ raise_exception('no') }}"
     with pytest.raises(TargetError, match="chat template fails"):
         target.encode("w1")
+
+
+@pytest.mark.parametrize("name", TARGETS)
+@pytest.mark.parametrize("form", ["bf16", "eager"])
+def test_every_family_passes_the_self_check_in_other_forms(name, form):
+    model = TARGETS[name]()
+    if form == "bf16":
+        model.to(torch.bfloat16)
+    else:
+        model.set_attn_implementation("eager")
+    assert Target.wrap(model).dtype == ("bf16" if form == "bf16" else "fp32")
+
+
+@pytest.mark.parametrize("name", TARGETS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_the_self_check_sees_rows_that_look_at_their_siblings(name, dtype, monkeypatch):
+    from dataclasses import replace
+
+    def careless(tree, context, device):
+        packed = pack(tree, context, device)
+        return replace(packed, mask=torch.ones_like(packed.mask))
+
+    monkeypatch.setattr(selfcheck, "pack", careless)
+    with pytest.raises(TargetError, match="does not honour tree masks"):
+        Target.wrap(TARGETS[name]().to(dtype))
