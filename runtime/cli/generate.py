@@ -32,9 +32,18 @@ def generate(
     target: TargetFolder = None,
     dtype: Dtype = "fp32",
     device: Device = "auto",
+    temperature: Annotated[float, typer.Option(help="Sampling temperature; 0 is greedy.")] = 0.0,
+    top_p: Annotated[
+        float, typer.Option(help="Draw from the likeliest tokens that hold this share; 1 keeps all.")
+    ] = 1.0,
+    top_k: Annotated[int, typer.Option(help="Draw from this many of the likeliest tokens; 0 keeps all.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the draws.")] = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Decode prompts with draft trees; the text is the target's own greedy output.
+    """Decode prompts with draft trees; the text is the target's own output: greedy, or sampled with --temperature.
+
+    A sampled output depends on its prompt and the seed, never on what was drafted. The entropies of the log are those
+    of the target's own rows, before temperature and filters.
 
     Text goes to stdout, a summary of rounds and speed to stderr.
 
@@ -43,6 +52,8 @@ def generate(
       lawfit generate "Repeat word for word: the cat sat on the mat."
 
       lawfit generate --prompts data/prompts.jsonl --adaptive data/rounds.parquet --log my-rounds.parquet
+
+      lawfit generate "Tell me a story." --temperature 0.8 --top-p 0.95 --seed 1
     """
     require_runtime()
     from lawfit.readers import read_with_notes
@@ -50,10 +61,12 @@ def generate(
     from runtime.engine import Engine
     from runtime.prompts import Prompt, load_prompts
     from runtime.recorder import Recorder
+    from runtime.sampling import Sampling
     from runtime.setup import ENGINE, load_target, make_policy
 
     if (text is None) == (prompts is None):
         raise LawfitError("give one prompt as text, or a file with --prompts")
+    sampling = Sampling(temperature, top_p, top_k, seed)
     chosen = [Prompt("prompt", "prompt", text)] if text is not None else load_prompts(prompts)
     fitted_on = None
     if adaptive:
@@ -62,8 +75,8 @@ def generate(
         for line in reading.notes[1:]:
             note(line)
     loaded = load_target(target, dtype, device)
-    engine = Engine(loaded, NgramDrafter(), make_policy(loaded, budget, fitted_on))
-    keys = {"engine": ENGINE, "target": loaded.name, "drafter": engine.drafter.name, "temperature": 0.0}
+    engine = Engine(loaded, NgramDrafter(), make_policy(loaded, budget, fitted_on), sampling)
+    keys = {"engine": ENGINE, "target": loaded.name, "drafter": engine.drafter.name, "temperature": float(temperature)}
     with Recorder(log, keys) if log else nullcontext() as recorder:
         results = []
         for prompt in chosen:

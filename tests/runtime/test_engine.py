@@ -11,13 +11,15 @@ from runtime.drafters.none import NoDrafter
 from runtime.drafters.random import RandomDrafter
 from runtime.engine import Engine
 from runtime.errors import TargetError
+from runtime.sampling import Sampling
 from tests.runtime.conftest import VOCABULARY
 
 
-def rounds_of(target, prompt, limit=40, seed=0):
-    truth = (*prompt, *plain_output(target, prompt, limit))
+def rounds_of(target, prompt, limit=40, seed=0, sampling=None):
+    sampling = sampling or Sampling()
+    truth = (*prompt, *Engine(target, NoDrafter(), FixedBudget(0), sampling).generate(prompt, limit))
     rounds = []
-    engine = Engine(target, RandomDrafter(VOCABULARY, seed, oracle=truth), RandomBudget(24, seed))
+    engine = Engine(target, RandomDrafter(VOCABULARY, seed, oracle=truth), RandomBudget(24, seed), sampling)
     output = engine.generate(prompt, limit, rounds.append)
     return rounds, output
 
@@ -40,11 +42,13 @@ def test_rounds_form_a_valid_log_that_accounts_for_every_token(name, request):
         assert not log.frame["truncated"][:-1].any()
 
 
-def test_entropies_are_those_of_the_targets_own_rows(llama):
+@pytest.mark.parametrize("sampling", [Sampling(), Sampling(0.5, top_p=0.8, top_k=5)], ids=["greedy", "sampled"])
+def test_entropies_are_those_of_the_targets_own_rows(llama, sampling):
+    """However tokens are drawn: at temperature 1, and unfiltered."""
     import torch
 
     prompt = [4, 9, 2, 6]
-    rounds, output = rounds_of(llama, prompt)
+    rounds, output = rounds_of(llama, prompt, sampling=sampling)
     tokens = torch.tensor([[*prompt, *output]])
     with torch.inference_mode():
         rows = torch.log_softmax(llama.model(tokens).logits[0], -1)

@@ -17,7 +17,7 @@ from runtime.drafters.random import RandomDrafter
 from runtime.engine import Engine
 from runtime.sampling import Sampling, SamplingError, draw, generator, gumbel
 from tests.runtime.conftest import VOCABULARY
-from tests.runtime.three_words import filtered_by_transformers, fit_of_three, law_of_three, three_words
+from tests.runtime.three_words import filtered_by_transformers, fit, fit_of_three, law_of_three, three_words
 
 torch = pytest.importorskip("torch")
 
@@ -150,11 +150,24 @@ def test_three_tokens_drawn_through_trees_have_the_targets_law(settings):
     """Against all 27 outcomes, enumerated."""
     target = three_words()
     engine, outputs, rounds = Engine(target, EveryWord(), FixedBudget(12)), [], []
-    for seed in range(900):
+    for seed in range(600):
         seeded = dataclasses.replace(engine, sampling=dataclasses.replace(settings, seed=seed))
         outputs.append(seeded.generate([0, 1], 3, rounds.append))
     assert all(round.outcome.accept_len == 2 for round in rounds)
     assert fit_of_three(outputs, law_of_three(target, [0, 1], settings)) > 0.01
+
+
+def test_a_token_of_a_tree_round_has_the_law_of_its_row(llama):
+    prompt = [3, 1, 4, 1, 5]
+    drafter = RandomDrafter(VOCABULARY, 2, oracle=(*prompt, *plain(llama, prompt, 8, Sampling())))
+    engine = Engine(llama, drafter, FixedBudget(24))
+    start, counts = engine.start(prompt, 8), np.zeros(VOCABULARY)
+    for seed in range(1000):
+        seeded = dataclasses.replace(engine, sampling=Sampling(1.0, seed=seed))
+        counts[seeded.step(start.fork(), engine.policy.start(), 0).outcome.emitted[0]] += 1
+    with torch.inference_mode():
+        row = llama.model(torch.tensor([start.tokens])).logits[0, -1].double()
+    assert fit(counts, filtered_by_transformers(row, Sampling(1.0))) > 0.01
 
 
 @TARGETS

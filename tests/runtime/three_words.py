@@ -56,6 +56,6 @@ def fit(counts, law):
     expected = law * counts.sum()
     common = expected >= 5
     rare = (counts[~common].sum(), expected[~common].sum())
-    pooled = rare[1] > 0
+    pooled = int(rare[1] > 0)
     found = np.append(counts[common], [rare[0]] * pooled)
     return float(stats.chisquare(found, np.append(expected[common], [rare[1]] * pooled)).pvalue)
