@@ -58,8 +58,7 @@ class Slots:
 
     def __init__(self, target: Target, slots: int, capacity: int) -> None:
         self.target, self.capacity = target, capacity
-        layers = int(target.model.config.num_hidden_layers)
-        self.cache = Cache(layers=[SlotLayer(slots, capacity) for _ in range(layers)])
+        self.cache = Cache(layers=[SlotLayer(slots, capacity) for _ in range(target.layers)])
         self.lengths = torch.zeros(slots, dtype=torch.long)
         self.pending = torch.zeros(slots, dtype=torch.long)
 
@@ -69,6 +68,8 @@ class Slots:
         own = self.target.new_cache(len(prompt))
         first = self.target.prefill(list(prompt), own).choices[-1]
         for layer, source in zip(self.cache.layers, own.layers, strict=True):
+            if not source.is_initialized:  # a layer that looks at images only: text goes past it
+                continue
             if not layer.is_initialized:
                 layer.lazy_initialization(source.keys, source.values)
             layer.keys[slot, :, : len(prompt)] = source.keys[0, :, : len(prompt)]

@@ -3,10 +3,13 @@
 import itertools
 import random
 
+import pytest
+
 from policy.controller import FixedBudget
 from runtime.drafters.none import NoDrafter
 from runtime.engine import Engine
 from runtime.slots import generate_many
+from tests.runtime.scenes import WORDS
 
 
 def prompts(count, seed=3, longest=20):
@@ -24,6 +27,14 @@ def test_each_output_is_that_of_the_request_alone(llama_with_eos):
     assert len(found) == 14
     for prompt in asked:
         assert found[tuple(prompt)] == alone(llama_with_eos, prompt, 12)
+
+
+@pytest.mark.parametrize("name", ["qwen3-moe", "qwen3-vl", "mllama"])
+def test_experts_and_text_without_images_decode_in_slots_too(name, target_of):
+    target = target_of(name)
+    asked = [[token % WORDS for token in prompt] for prompt in prompts(5)]
+    for prompt, output in generate_many(target, iter(asked), 3, 8):
+        assert output == alone(target, prompt, 8)
 
 
 def test_requests_without_an_end_token_stop_at_their_limit(llama):

@@ -75,6 +75,38 @@ def test_tree_rows_and_states_behind_images_are_those_of_plain_passes(name, targ
             torch.testing.assert_close(rows.states[row], ALL.take(own.hidden_states)[0, -1], rtol=1e-4, atol=1e-4)
 
 
+class Watcher(RandomDrafter):
+    """A random drafter that reads states and keeps what it is given."""
+
+    reads = ALL
+
+    def start(self):
+        object.__setattr__(self, "seen", [])
+        return self
+
+    def observe(self, states, next_tokens):
+        self.seen.append((states, list(next_tokens)))
+
+
+@pytest.mark.parametrize("name", SEEING)
+def test_a_drafter_is_given_the_states_of_the_models_own_pass(name, target_of):
+    target = target_of(name)
+    shown = scene(target, 2, SHAPES["two"])
+    expected = generated(target, shown, 24)
+    drafter = Watcher(WORDS, 4, oracle=(*shown.prompt, *expected))
+    assert decode(Engine(target, drafter, FixedBudget(12)), shown, 24)[0] == expected
+    states = torch.cat([states for states, _ in drafter.seen])
+    tokens = [token for _, following in drafter.seen for token in following]
+    assert tokens == [*shown.prompt[1:], *expected][: len(tokens)]
+    assert len(states) == len(tokens) > len(shown.prompt)
+    # A plain pass would take an image token that the model wrote for a second image: compare the rows before it.
+    written = expected[: len(tokens) - len(shown.prompt)]
+    path = written[: written.index(47)] if 47 in written else written
+    own = ALL.take(plain_pass(target, shown, path, output_hidden_states=True).hidden_states)[0]
+    assert len(path) >= 4
+    torch.testing.assert_close(states[: len(own)], own, rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.parametrize("name", SEEING)
 def test_the_last_state_is_the_one_that_the_output_head_reads(name, target_of):
     target = target_of(name)
