@@ -185,6 +185,6 @@ def typed(value: Any, hint: Any, where: str) -> Any:
             return float(value)
         except OverflowError as error:
             raise LawfitError(f"{where} is a number of {len(str(value))} digits, too large for a float") from error
-    if hint in (int, str) and type(value) is hint:
+    if hint in (int, str, bool) and type(value) is hint:
         return value
     raise LawfitError(f"{where} is {value!r}, expected {getattr(hint, '__name__', hint)}")

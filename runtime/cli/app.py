@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from runtime.cli import audit, demo, generate, trace
+from runtime.cli import audit, demo, generate, trace, train
 
 
 def register(app: typer.Typer) -> None:
@@ -13,3 +13,4 @@ def register(app: typer.Typer) -> None:
     app.command("trace")(trace.trace)
     app.command("audit")(audit.audit)
     app.command("demo")(demo.demo)
+    app.command("train")(train.train)

@@ -15,8 +15,9 @@ from runtime.errors import CommitError
 from runtime.frozen import Frozen
 from runtime.heads.block import DiffusionBlock, FeatureBlock
 from runtime.heads.layers import Keys
+from runtime.heads.medusa import MedusaHeads
 
-BlockHead = FeatureBlock | DiffusionBlock
+BlockHead = FeatureBlock | DiffusionBlock | MedusaHeads
 
 
 @dataclass(frozen=True)
@@ -42,16 +43,12 @@ class BlockSession:
         self.head, self.frozen, self.offer = head, frozen, offer
         self.seen: tuple[Keys, ...] = ()
         self.last: Tensor | None = None
-
-    @property
-    def rows(self) -> int:
-        """Sources committed."""
-        return self.seen[0].count if self.seen else 0
+        self.rows = 0  # sources committed
 
     def fork(self) -> BlockSession:
         """Copy the state: another way on from here."""
         twin = BlockSession(self.head, self.frozen, self.offer)
-        twin.seen, twin.last = self.seen, self.last
+        twin.seen, twin.last, twin.rows = self.seen, self.last, self.rows
         return twin
 
     @torch.inference_mode()
@@ -74,6 +71,7 @@ class BlockSession:
         own = self.head.context(fused, torch.arange(self.rows, self.rows + len(states)))
         self.seen = tuple(a.join(b) for a, b in zip(self.seen, own, strict=True)) if self.seen else own
         self.last = fused[:, -1]
+        self.rows += len(states)
 
     @torch.inference_mode()
     def marginals(self, root: int, depth: int) -> Marginals:

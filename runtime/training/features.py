@@ -35,43 +35,50 @@ class Features:
     prompts
         (N,) tokens of each prompt.
     states
-        (T, K + 1, d) bf16 in 16-bit words: the taps, and the final state last.
+        (T, K, d) bf16 in 16-bit words: the taps, and the final state last.
+    columns
+        Which of the K states are given out.
     """
 
     tokens: np.ndarray
     starts: np.ndarray
     prompts: np.ndarray
     states: np.ndarray
+    columns: tuple[int, ...]
 
     def __len__(self) -> int:
         """Count the texts."""
         return len(self.prompts)
 
     def text(self, k: int) -> tuple[Tensor, Tensor, int]:
-        """Give a text's tokens (S,), states (S, K + 1, d) in bf16, and the length of its prompt."""
+        """Give a text's tokens (S,), its addressed states (S, K', d) in bf16, and the length of its prompt."""
         rows = slice(int(self.starts[k]), int(self.starts[k + 1]))
         tokens = torch.from_numpy(self.tokens[rows].astype(np.int64))
-        states = torch.from_numpy(np.array(self.states[rows])).view(torch.bfloat16)
+        states = torch.from_numpy(self.states[rows][:, self.columns]).view(torch.bfloat16)
         return tokens, states, int(self.prompts[k])
 
     @classmethod
     def load(cls, folder: Path, address: FeatureAddress, identity: TargetIdentity) -> Features:
-        """Open a cache of states.
+        """Open a cache of states that holds those of ``address``, and perhaps more.
 
         Raises
         ------
         TrainingError
-            The folder holds none, or one of another target or of other states: stale labels.
+            The folder holds none, or one of another target: stale labels; or the cache lacks a state.
         """
         try:
-            held = json.loads((folder / "fingerprint.json").read_text(encoding="utf-8"))["fingerprint"]
+            held = json.loads((folder / "fingerprint.json").read_text(encoding="utf-8"))
+            layers, final, found = list(held["layers"]), str(held["final"]), str(held["fingerprint"])
             arrays = [np.load(folder / name, mmap_mode="r", allow_pickle=False) for name in _FILES]
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise TrainingError(f"{folder}: no cache of target states ({error})") from error
-        wanted = fingerprint(identity, address)
-        if held != wanted:
-            raise TrainingError(f"{folder}: states of {held:.12}, expected {wanted:.12}: another target or other taps")
-        return cls(*arrays)
+        wanted = fingerprint(identity, FeatureAddress(tuple(layers), final))
+        if found != wanted:
+            raise TrainingError(f"{folder}: states of {found:.12}, expected {wanted:.12}: stale, of another target")
+        if missing := sorted(set(address.layers) - set(layers)) or (address.final not in ("none", final)):
+            raise TrainingError(f"{folder}: holds taps {layers} and final {final!r}, not {missing} of {address}")
+        columns = [layers.index(layer) for layer in address.layers] + [len(layers)] * (address.final != "none")
+        return cls(*arrays, tuple(columns))
 
 
 @torch.inference_mode()
@@ -118,7 +125,8 @@ def extract(
         prompts = np.array([len(text.prompt) for text in texts], dtype=np.int32)
         for name, array in zip(_FILES, (tokens, starts, prompts), strict=False):
             np.save(temporary / name, array)
-        record = {"fingerprint": fingerprint(TargetIdentity.of(target), address)}
+        found = fingerprint(TargetIdentity.of(target), address)
+        record = {"fingerprint": found, "layers": list(address.layers), "final": address.final}
         (temporary / "fingerprint.json").write_text(json.dumps(record), encoding="utf-8")
         shutil.rmtree(folder, ignore_errors=True)
         temporary.rename(folder)

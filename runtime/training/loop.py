@@ -50,8 +50,8 @@ class Schedule:
         return self.learning_rate * (0.05 + 0.95 * 0.5 * (1.0 + math.cos(math.pi * min(done, 1.0))))
 
 
-Step = Callable[[Any, torch.Generator], Iterable[tuple[Tensor, dict[str, float]]]]
-"""Makes the losses of one batch: pairs of a loss to be added to the gradient, and what is watched of it."""
+Step = Callable[[Any, torch.Generator, int], Iterable[tuple[Tensor, dict[str, float]]]]
+"""Makes the losses of one batch at a step: pairs of a loss to be added to the gradient, and what is watched of it."""
 
 
 def train(
@@ -104,7 +104,7 @@ def train(
         record: dict[str, float] = {"step": step, "rate": schedule.rate(step)}
         optimizer.zero_grad(set_to_none=True)
         with torch.autocast("cpu", dtype, enabled=dtype != torch.float32):
-            parts = list(losses(batch, generator))
+            parts = list(losses(batch, generator, step))
         for number, (_, watched) in enumerate(parts):
             record |= {f"{name}.{number}": value for name, value in watched.items()}
         if parts:

@@ -43,7 +43,7 @@ def run(llama, features, folder, steps, *, stop=None, save_every=2):
     head = EagleHead(EagleConfig(Shape(32, 4, 2, 48)))
     frozen = Frozen.of(llama)
 
-    def losses(batch, generator):
+    def losses(batch, generator, step):
         for part in unrolled_losses(head, batch, frozen, UnrollRecipe(passes=2), generator):
             yield part.total, {"feature": part.feature, "token": part.token}
 
@@ -72,9 +72,9 @@ def test_states_are_those_of_the_target_alone(llama, texts, features):
 
 def test_stale_states_are_refused(llama, gemma, features, tmp_path):
     folder, _ = features
-    with pytest.raises(TrainingError, match="another target or other taps"):
-        Features.load(folder, FeatureAddress((1,), "post-norm"), TargetIdentity.of(llama))
-    with pytest.raises(TrainingError, match="another target or other taps"):
+    with pytest.raises(TrainingError, match="holds taps"):
+        Features.load(folder, FeatureAddress((0,), "post-norm"), TargetIdentity.of(llama))
+    with pytest.raises(TrainingError, match="stale, of another target"):
         Features.load(folder, ADDRESS, TargetIdentity.of(gemma))
     with pytest.raises(TrainingError, match="no cache of target states"):
         Features.load(tmp_path, ADDRESS, TargetIdentity.of(llama))
@@ -122,7 +122,7 @@ def test_a_checkpoint_of_another_head_is_refused(llama, features, tmp_path):
     run(llama, held, tmp_path, 2)
     head = EagleHead(EagleConfig(Shape(32, 4, 2, 64)))
     with pytest.raises(TrainingError, match="a checkpoint of another head"):
-        train(head, lambda number: batches(held, 120, 3, torch.float32, number), lambda b, g: [], Schedule(4), tmp_path)
+        train(head, lambda number: batches(held, 120, 3, torch.float32, number), lambda b, g, s: [], Schedule(4), tmp_path)
 
 
 def test_a_step_without_a_loss_changes_nothing_not_even_by_decay(llama, features, tmp_path):
@@ -130,5 +130,5 @@ def test_a_step_without_a_loss_changes_nothing_not_even_by_decay(llama, features
     head = EagleHead(EagleConfig(Shape(32, 4, 2, 48)))
     before = [parameter.clone() for parameter in head.parameters()]
     schedule = Schedule(3, weight_decay=0.5)
-    train(head, lambda number: batches(held, 120, 3, torch.float32, number), lambda b, g: [], schedule, tmp_path)
+    train(head, lambda number: batches(held, 120, 3, torch.float32, number), lambda b, g, s: [], schedule, tmp_path)
     assert all(torch.equal(a, b) for a, b in zip(before, head.parameters(), strict=True))

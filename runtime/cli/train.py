@@ -1,0 +1,103 @@
+"""`lawfit train`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lawfit.cli.console import note, progress
+from lawfit.errors import LawfitError
+from runtime.cli.options import TargetFolder, require_runtime
+
+if TYPE_CHECKING:
+    from runtime.states import FeatureAddress
+    from runtime.target import Target
+    from runtime.training.corpus import Text
+    from runtime.training.features import Features
+
+
+def train(
+    recipe: Annotated[str, typer.Argument(help="eagle1, hass, eagle3, glance or medusa; more with --help.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the head; a run that was killed goes on there.")],
+    corpus: Annotated[
+        list[Path], typer.Option(help="Texts to train on: .parquet or .jsonl of a corpus. May be given again.")
+    ],
+    held_out: Annotated[Path, typer.Option(help="Texts of other prompts, for the learning curve.")],
+    states: Annotated[
+        Path | None, typer.Option(help="Folder for the target's states; made when absent (7 kB a token here).")
+    ] = None,
+    steps: Annotated[int, typer.Option(min=1, help="Optimiser steps.")] = 1000,
+    rows: Annotated[int, typer.Option(min=16, help="Places of a batch.")] = 1500,
+    draft_words: Annotated[int, typer.Option(min=0, help="Draft vocabulary; 0 for the target's own.")] = 12288,
+    curve_every: Annotated[int, typer.Option(min=1, help="Steps between points of the learning curve.")] = 200,
+    seed: Annotated[int, typer.Option(min=0, help="Of weights, batches and noise.")] = 0,
+    threads: Annotated[int, typer.Option(min=0, help="CPU threads; 0 for torch's choice.")] = 0,
+    target: TargetFolder = None,
+    dtype: Annotated[str, typer.Option(help="fp32, or bf16 for the products where that is fast.")] = "bf16",
+) -> None:
+    """Train a draft head on a frozen target, from texts that the target wrote.
+
+    The head, its manifest, its learning curve on held-out prompts (tokens per target pass of its trees) and a plot
+    are written to --out. Recipes: eagle1, hass, eagle3, glance (working forms), hass-paper, eagle3-paper,
+    glance-paper (as published), medusa.
+
+    Examples
+    --------
+      lawfit train hass -o my-head --corpus data/corpus/training-1.parquet --held-out data/corpus/held-out-7.parquet
+    """
+    require_runtime()
+    import torch
+
+    from runtime.setup import load_target
+    from runtime.training.card import write_card
+    from runtime.training.corpus import read_corpus
+    from runtime.training.recipes import find_recipe
+    from runtime.training.session import Course, Sources, run
+
+    chosen = find_recipe(recipe)
+    if threads:
+        torch.set_num_threads(threads)
+    texts = [text for path in corpus for text in read_corpus(path) if text.kept]
+    others = [text for text in read_corpus(held_out) if text.kept]
+    if not texts or not others:
+        raise LawfitError(f"{len(texts)} texts to train on and {len(others)} held out, expected some of each")
+    loaded = load_target(target, dtype, "cpu")
+    folder = states or out / "states"
+    reads = chosen.reads(loaded.layers)
+    sources = Sources(
+        loaded,
+        texts,
+        _states(loaded, texts, reads, folder / "training"),
+        _states(loaded, others, reads, folder / "held-out"),
+        reads,
+    )
+    budget = 5 if chosen.kind in ("eagle", "eagle3") else 8
+    course = Course(steps, rows, draft_words, curve_every, budget=budget, seed=seed)
+    with progress(f"training {recipe}", steps) as advance:
+        _, points = run(
+            chosen,
+            sources,
+            course,
+            out,
+            name=recipe,
+            on_step=lambda record: advance(),
+            on_point=lambda point: note(
+                f"step {point.step}: tau {point.tau:.2f} [{point.low:.2f}, {point.high:.2f}] on held-out prompts"
+            ),
+        )
+    write_card(out, chosen, course, [*corpus, held_out], points, sys.argv[1:])
+    note(f"head written to {out}")
+
+
+def _states(target: Target, texts: list[Text], reads: FeatureAddress, folder: Path) -> Features:
+    from runtime.training.recipes import SHARED_TAPS
+    from runtime.training.session import cached_states
+
+    # One cache serves every recipe of one target where the shared taps hold those of this one.
+    shared = SHARED_TAPS.reads(target.layers)
+    stored = shared if set(reads.layers) <= set(shared.layers) else reads
+    with progress(f"states of {len(texts)} texts", len(texts)) as advance:
+        return cached_states(target, texts, stored, reads, folder, advance)

@@ -1,0 +1,119 @@
+"""Heads on disk: a folder with weights in safetensors and the manifest of what they were trained against."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from lawfit.files import replacing, write_text
+from runtime.errors import ManifestMismatch
+from runtime.frozen import Frozen
+from runtime.heads.drafter import Head, HeadDrafter, require_reads
+from runtime.heads.kinds import head_fields, make_head
+from runtime.manifest import TREE_ABI, Manifest, TargetIdentity
+from runtime.states import FeatureAddress
+from runtime.target import DTYPES, Target
+
+MANIFEST, WEIGHTS, WORDS = "manifest.json", "head.safetensors", "draft_tokens"
+STORED = {"fp16": torch.float16, "bf16": torch.bfloat16, "fp32": torch.float32}
+_PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
+
+
+def save_head(
+    folder: Path,
+    recipe: str,
+    head: Head,
+    draft_tokens: Tensor,
+    reads: FeatureAddress,
+    identity: TargetIdentity,
+    dtype: str = "fp16",
+) -> Manifest:
+    """Write a head: ``head.safetensors`` with its weights and draft words, and ``manifest.json``.
+
+    Raises
+    ------
+    ManifestMismatch
+        A weight does not fit the stored dtype.
+    """
+    tensors = {name: value.detach().to(STORED[dtype]).contiguous() for name, value in head.state_dict().items()}
+    wide = [name for name, value in tensors.items() if not bool(torch.isfinite(value).all())]
+    if wide:
+        raise ManifestMismatch(f"{folder}: {wide[0]} is not finite in {dtype}")
+    words = draft_tokens.to(torch.int32).contiguous()
+    manifest = Manifest(recipe, identity, reads, dtype, head_fields(head), TREE_ABI, words_digest(words))
+    folder.mkdir(parents=True, exist_ok=True)
+    with replacing(folder / WEIGHTS) as temporary:
+        save_file({**tensors, WORDS: words}, temporary, {"format": "pt"})
+    write_text(folder / MANIFEST, manifest.to_json())
+    return manifest
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """Read a head's manifest.
+
+    Raises
+    ------
+    ManifestMismatch
+        The folder holds no head, or pickled weights.
+    """
+    if not (folder / MANIFEST).is_file() or not (folder / WEIGHTS).is_file():
+        pickles = sorted(path.name for path in folder.glob("*") if path.suffix in _PICKLES)
+        if pickles:
+            raise ManifestMismatch(f"{folder}: {pickles[0]} may be a pickle, which runs code: expected {WEIGHTS}")
+        raise ManifestMismatch(f"{folder}: not a head, expected {MANIFEST} and {WEIGHTS}")
+    try:
+        text = (folder / MANIFEST).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ManifestMismatch(f"{folder / MANIFEST}: cannot be read ({error})") from error
+    return Manifest.from_json(text, str(folder / MANIFEST))
+
+
+def load_head(folder: Path, target: Target) -> HeadDrafter:
+    """Load a head against the target that it was trained on, in the target's dtype.
+
+    Raises
+    ------
+    ManifestMismatch
+        It was trained on another target, or the files do not belong together; the field is named.
+    """
+    manifest = read_manifest(folder)
+    source = str(folder / MANIFEST)
+    manifest.require(target, source)
+    head = make_head(manifest.head, source)
+    require_reads(head, manifest.features, source)
+    tensors = _tensors(folder / WEIGHTS, manifest)
+    words = tensors.pop(WORDS).long()
+    own = head.state_dict()
+    for name in sorted(set(own) | set(tensors)):
+        found = tuple(tensors[name].shape) if name in tensors else "absent"
+        wanted = tuple(own[name].shape) if name in own else "absent"
+        if found != wanted:
+            raise ManifestMismatch(f"{folder / WEIGHTS}: {name} is {found}, the head has {wanted}")
+    dtype = DTYPES[target.dtype]
+    head.load_state_dict({name: value.to(dtype) for name, value in tensors.items()}, assign=True)
+    head.to(target.device).eval().requires_grad_(False)
+    return HeadDrafter(head, Frozen.of(target, words, dtype), manifest.features, name=manifest.recipe)
+
+
+def words_digest(draft_tokens: Tensor) -> str:
+    """SHA-256 of a draft vocabulary map (D,)."""
+    return hashlib.sha256(draft_tokens.to(torch.int32).numpy().tobytes()).hexdigest()
+
+
+def _tensors(path: Path, manifest: Manifest) -> dict[str, Tensor]:
+    try:
+        tensors = load_file(path)
+    except (SafetensorError, OSError, ValueError) as error:
+        raise ManifestMismatch(f"{path}: not safetensors ({str(error).splitlines()[0]:.120})") from error
+    if WORDS not in tensors:
+        raise ManifestMismatch(f"{path}: {WORDS} is absent")
+    if words_digest(tensors[WORDS]) != manifest.vocabulary:
+        raise ManifestMismatch(
+            f"{path}: vocabulary is {words_digest(tensors[WORDS]):.12}, the manifest has {manifest.vocabulary:.12}"
+        )
+    return tensors

@@ -1,0 +1,181 @@
+"""A training run from corpus to head: states, draft vocabulary, steps, a learning curve on other prompts, files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from lawfit.files import write_text
+from runtime.errors import TrainingError
+from runtime.frozen import Frozen, draft_vocabulary
+from runtime.heads.drafter import Head, HeadDrafter
+from runtime.heads.drafting import Expansion
+from runtime.heads.files import save_head
+from runtime.manifest import TargetIdentity
+from runtime.states import FeatureAddress
+from runtime.target import DTYPES, Target
+from runtime.training.batches import Batch, batches
+from runtime.training.corpus import Text
+from runtime.training.evaluation import Walked, tau, walk_texts
+from runtime.training.features import Features, extract
+from runtime.training.loop import Schedule, train
+from runtime.training.recipes import Part, Recipe
+
+
+@dataclass(frozen=True)
+class Course:
+    """Sizes of a run.
+
+    Attributes
+    ----------
+    steps, rows
+        Steps, and places of a batch.
+    words
+        Draft vocabulary; 0 for the target's own.
+    curve_every, curve_texts
+        Steps between the points of the learning curve, and held-out texts walked for each.
+    budget
+        Of the trees that are walked; the chain of the offsets for a head that drafts one token a pass.
+    seed
+        Of the head, the batches and what a step draws.
+    """
+
+    steps: int
+    rows: int = 1500
+    words: int = 12288
+    curve_every: int = 200
+    curve_texts: int = 24
+    budget: int = 5
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class CurvePoint:
+    """Acceptance on held-out prompts after ``step`` steps and ``seconds`` of training."""
+
+    step: int
+    seconds: float
+    tau: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, eq=False)
+class Sources:
+    """What a run learns from and is judged by: kept texts and their states, of training and of held-out prompts."""
+
+    target: Target
+    texts: list[Text]
+    features: Features
+    held_out: Features
+    reads: FeatureAddress
+
+
+def cached_states(
+    target: Target,
+    texts: Sequence[Text],
+    stored: FeatureAddress,
+    reads: FeatureAddress,
+    folder: Path,
+    on_texts: Callable[[int], object],
+) -> Features:
+    """Open the states of some texts, computed now where ``folder`` holds none; a stale cache is refused."""
+    identity = TargetIdentity.of(target)
+    if not (folder / "fingerprint.json").is_file():
+        extract(target, texts, stored, folder, on_texts=on_texts)
+    found = Features.load(folder, reads, identity)
+    lengths = [len(text.prompt) + len(text.output) for text in texts]
+    if len(found) != len(texts) or int(found.starts[-1]) != sum(lengths):
+        raise TrainingError(f"{folder}: states of {len(found)} texts, the corpus has {len(texts)}: remove the folder")
+    return found
+
+
+def run(
+    recipe: Recipe,
+    sources: Sources,
+    course: Course,
+    folder: Path,
+    *,
+    name: str,
+    theta: float = 10000.0,
+    on_step: Callable[[dict[str, float]], object] = lambda record: None,
+    on_point: Callable[[CurvePoint], object] = lambda point: None,
+) -> tuple[Head, list[CurvePoint]]:
+    """Train a head and write it to ``folder``; a run that was killed goes on from its checkpoint.
+
+    Returns
+    -------
+    Head, list of CurvePoint
+        The head, and its curve on the held-out texts.
+    """
+    target, dtype = sources.target, DTYPES[sources.target.dtype]
+    words = _words(sources, course)
+    head = recipe.head(target, words, theta, course.seed)
+    frozen = Frozen.of(target, words, dtype)
+    schedule = Schedule(course.steps, learning_rate=recipe.learning_rate, seed=course.seed)
+    points = _read_curve(folder / "work" / "curve.jsonl")
+
+    def losses(batch: Batch, generator: torch.Generator, step: int) -> Iterator[Part]:
+        yield from recipe.losses(head, batch, frozen, generator, step / course.steps)
+
+    def watch(record: dict[str, float]) -> None:
+        on_step(record)
+        done = int(record["step"]) + 1
+        seconds.append(record["seconds"])
+        if (done % course.curve_every == 0 or done == course.steps) and all(point.step != done for point in points):
+            points.append(_point(head, frozen, sources, course, done, sum(seconds)))
+            _write_curve(folder / "work" / "curve.jsonl", points)
+            on_point(points[-1])
+
+    seconds = [record["seconds"] for record in _read_log(folder / "work")]
+    train(head, partial(_batches, sources.features, course, dtype), losses, schedule, folder / "work", dtype=dtype,
+          on_step=watch)  # fmt: skip
+    save_head(folder, name, head, words, sources.reads, TargetIdentity.of(target))
+    return head, points
+
+
+def evaluate(
+    head: Head, frozen: Frozen, sources: Sources, budget: int, texts: Sequence[int], expansion: Expansion
+) -> list[Walked]:
+    """Walk held-out texts with a head as it is."""
+    head.eval()
+    drafter = HeadDrafter(head, frozen, sources.reads, expansion)
+    return list(walk_texts(drafter, sources.held_out, texts, budget))
+
+
+def _point(head: Head, frozen: Frozen, sources: Sources, course: Course, step: int, seconds: float) -> CurvePoint:
+    texts = range(min(course.curve_texts, len(sources.held_out)))
+    plain = Frozen(frozen.embedding.float(), frozen.head.float(), frozen.draft_tokens)
+    found = tau(evaluate(head, plain, sources, course.budget, texts, Expansion(course.budget, 1, 1)))
+    head.train()
+    return CurvePoint(step, seconds, float(found.estimate), float(found.low), float(found.high))
+
+
+def _batches(features: Features, course: Course, dtype: torch.dtype, start: int) -> Iterator[Batch]:
+    return batches(features, course.rows, course.seed, dtype, start)
+
+
+def _words(sources: Sources, course: Course) -> Tensor:
+    vocabulary = sources.target.vocabulary
+    size = min(course.words or vocabulary, vocabulary)
+    return draft_vocabulary([text.output for text in sources.texts], size, vocabulary)
+
+
+def _read_log(folder: Path) -> list[dict[str, Any]]:
+    path = folder / "log.jsonl"
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+
+
+def _read_curve(path: Path) -> list[CurvePoint]:
+    return [CurvePoint(**json.loads(line)) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def _write_curve(path: Path, points: Sequence[CurvePoint]) -> None:
+    write_text(path, "".join(json.dumps(asdict(point)) + "\n" for point in points))
