@@ -58,7 +58,7 @@ class Checkpoint:
         """Draft with it, in the target's dtype and on its device."""
         head = self.head.to(device=target.device, dtype=DTYPES[target.dtype]).eval()
         frozen = self.frozen(target)
-        return HeadDrafter(head, frozen, self.reads, expansion or Expansion(), offer or BlockOffer(), self.recipe)
+        return HeadDrafter(head, frozen, self.reads, expansion or Expansion(), offer or BlockOffer(), name=self.recipe)
 
 
 def own_rows(found: Tensor | None, target_rows: Tensor) -> Tensor | None:

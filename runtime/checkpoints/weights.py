@@ -23,6 +23,7 @@ _FLOATS = ("F32", "F16", "BF16")
 _A_PICKLE = f"may be a pickle, which runs code when it is loaded: convert it to {WEIGHTS} where you trust it"
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 _MOST_FILES = 64
+_MOST_HEADER = 100_000_000
 _MOST_INDEX = 10_000_000
 # What old versions of the modelling code stored beside the weights; it follows from the configuration.
 _DERIVED = "rotary_emb.inv_freq"
@@ -158,9 +159,15 @@ def _opened(path: Path) -> Any:
     try:
         return safe_open(path, framework="pt", device="cpu")
     except (SafetensorError, OSError, ValueError) as error:
-        with path.open("rb") as file:
-            start = file.read(4)
-        if start == b"PK\x03\x04" or start[:1] == b"\x80":
+        if path.is_file() and _pickled(path):
             raise ManifestMismatch(f"{path}: {_A_PICKLE}") from error
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise ManifestMismatch(f"{path}: not a whole safetensors file ({reason:.120})") from error
+
+
+def _pickled(path: Path) -> bool:
+    """Tell whether a file that is no safetensors begins as a pickle, or as the archive that torch puts one in."""
+    with path.open("rb") as file:
+        start = file.read(8)
+    # As the length of a header, a pickle's first bytes would be more than the format allows.
+    return start[:4] == b"PK\x03\x04" or (start[:1] == b"\x80" and int.from_bytes(start, "little") > _MOST_HEADER)
