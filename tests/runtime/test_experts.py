@@ -10,7 +10,8 @@ from runtime.engine import Engine
 from runtime.errors import TargetError
 from runtime.experts import ExpertUse, experts_touched
 from runtime.pack import pack
-from tests.runtime.conftest import MIXTURES, VOCABULARY
+from runtime.target import Target
+from tests.runtime.conftest import EXPERTS, MIXTURES, VOCABULARY, tiny_text
 
 PROMPT = [3, 1, 4, 1, 5, 9, 2, 6]
 TREE = DraftTree(np.array([5, 6, 7, 8, 9, 6, 11]), np.array([-1, 0, 0, 1, 2, 2, 3]), -np.arange(7.0))
@@ -74,6 +75,14 @@ def test_a_wider_tree_never_touches_fewer_experts(target_of):
         totals = [use.at(budget).total for budget in range(use.rows)]
         assert totals == sorted(totals)
         assert max(use.union) <= use.experts
+
+
+def test_layers_without_experts_are_left_out():
+    model = tiny_text("Qwen3Moe", head_dim=8, mlp_only_layers=[1], **EXPERTS)
+    target = Target.wrap(model)
+    with experts_touched(target) as uses:
+        target.prefill(PROMPT, target.new_cache(16))
+    assert (uses[0].layers, uses[0].chosen.shape) == ((0, 2), (2, len(PROMPT), 2))
 
 
 def test_what_cannot_be_counted_is_refused(llama):

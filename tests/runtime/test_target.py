@@ -9,7 +9,7 @@ from runtime.pack import pack
 from runtime.packed import PackedLinear, pack_weights
 from runtime.states import FeatureAddress
 from runtime.target import Target
-from tests.runtime.conftest import DENSE, MIXTURES, TARGETS, VOCABULARY, tiny_llama
+from tests.runtime.conftest import DENSE, EXPERTS, MIXTURES, TARGETS, VOCABULARY, tiny_llama, tiny_text
 
 
 @pytest.mark.parametrize("name", [*DENSE, *MIXTURES])
@@ -169,6 +169,17 @@ def test_families_that_cannot_verify_trees_are_refused():
     neo = transformers.GPTNeoForCausalLM(config)
     with pytest.raises(TargetError, match="local attention"):
         Target.wrap(neo, name="neo")
+
+
+def test_layers_whose_state_cannot_be_rolled_back_are_refused():
+    linear = {
+        "linear_num_key_heads": 2,
+        "linear_num_value_heads": 2,
+        "linear_key_head_dim": 8,
+        "linear_value_head_dim": 8,
+    }
+    with pytest.raises(TargetError, match="linear_attention.* keep a state that cannot be rolled back"):
+        Target.wrap(tiny_text("Qwen3Next", head_dim=8, shared_expert_intermediate_size=16, **EXPERTS, **linear))
 
 
 def test_damaged_weights_are_refused():

@@ -16,7 +16,7 @@ from runtime.image import Image
 from runtime.pack import pack
 from runtime.states import FeatureAddress
 from runtime.target import Target
-from tests.runtime.conftest import SEEING, VOCABULARY
+from tests.runtime.conftest import SEEING, TINY, VOCABULARY
 from tests.runtime.scenes import WORDS, begin, decode, generated, plain_pass, scene
 
 SHAPES = {"wide": ((28, 20),), "tall": ((12, 40),), "two": ((28, 20), (16, 16))}
@@ -209,6 +209,23 @@ def test_prompts_and_images_that_do_not_belong_together_are_refused(name, target
         target.prefill(shown.prompt, cache, None, shown.image)
     with pytest.raises(TargetError, match="llama takes no images here, expected one of qwen2_vl"):
         llama.prefill([1, 2], llama.new_cache(8), None, shown.image)
+
+
+def test_other_families_with_images_are_targets_for_text_only(target_of):
+    import transformers
+
+    tower = {"hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 2, "num_attention_heads": 2}
+    config = transformers.LlavaConfig(
+        text_config=transformers.LlamaConfig(**TINY),
+        vision_config=transformers.CLIPVisionConfig(**tower, image_size=16, patch_size=4, projection_dim=16),
+        image_token_index=47,
+    )
+    target = Target.wrap(transformers.LlavaForConditionalGeneration(config), name="llava")
+    assert target.prefill([1, 2, 3], target.new_cache(8)).logits.shape == (1, VOCABULARY)
+    with pytest.raises(TargetError, match=r"holds image or video tokens \[47\], but no image"):
+        target.prefill([1, 47, 3], target.new_cache(8))
+    with pytest.raises(TargetError, match="llava takes no images here, expected one of"):
+        target.prefill([1, 47, 3], target.new_cache(8), None, scene(target_of("qwen3-vl")).image)
 
 
 def test_image_tokens_must_fill_the_grids_one_by_one(target_of):
