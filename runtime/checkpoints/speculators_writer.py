@@ -50,7 +50,7 @@ def write_speculators(
     target
         What it was trained on; the embedding and the output rows that the layout stores besides come from it.
     verifier
-        Hugging Face name of the target, for tools that fetch it.
+        Hugging Face name or folder of the target. `speculators` itself loads no EAGLE-3 folder without one.
     mask_token
         For a block head whose mask is no token's embedding: a token that text never holds. Its row of the stored
         embedding becomes the mask.
