@@ -42,7 +42,7 @@ class MixedDrafter:
 
     @property
     def max_nodes(self) -> int:
-        """Most candidates of one offer: none is offered by both."""
+        """Most candidates of one offer: those of both, where they share none."""
         return self.lookup.max_nodes + self.head.max_nodes
 
     @property
