@@ -74,8 +74,17 @@ class Sampling:
         """Draw the token at output ``position`` (0 is the first one after the prompt) from a row (V,) of logits."""
         if self.greedy:
             return int(logits.argmax())
+        return int(self.scores(logits, position).argmax())
+
+    def scores(self, logits: Tensor, position: int) -> Floats:
+        """Give the numbers (V,) whose largest is taken: the filtered row with its noise; greedy, the logits.
+
+        The gap of the two largest tells how much rounding it takes to draw another token.
+        """
+        if self.greedy:
+            return _array(logits)
         scores = self._scores(logits)
-        return int((scores + gumbel(self.seed, position, len(scores))).argmax())
+        return scores + gumbel(self.seed, position, len(scores))
 
     def probs(self, logits: Tensor) -> Floats:
         """Give the distribution (V,) that tokens are drawn from: of a row of logits, or of a drafter's."""
@@ -85,7 +94,7 @@ class Sampling:
 
     def _scores(self, logits: Tensor) -> Floats:
         """Give filtered log probabilities (V,), but for a constant; -inf where a filter removes the token."""
-        row = logits.detach().double().cpu().numpy()
+        row = _array(logits)
         # The best first goes to 0: a division by a tiny temperature then overflows to -inf only, never to NaN.
         with np.errstate(invalid="ignore", over="ignore"):
             scores: Floats = (row - row.max()) / self.temperature
@@ -138,6 +147,11 @@ def _philox(seed: int, position: int, stream: int) -> np.random.Philox:
     """Philox 4x64 (Salmon et al. 2011): the key is (seed, position), the upper word of the counter the stream."""
     key = np.array([seed, position], dtype=np.uint64)
     return np.random.Philox(key=key, counter=np.array([0, 0, 0, stream], dtype=np.uint64))
+
+
+def _array(logits: Tensor) -> Floats:
+    row: Floats = logits.detach().cpu().double().numpy()
+    return row
 
 
 def _softmax(scores: Floats) -> Floats:

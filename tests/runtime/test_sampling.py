@@ -128,6 +128,15 @@ def test_a_temperature_near_zero_draws_the_greedy_token():
         assert Sampling(1e-6).token(row, position) == Sampling(0.0).token(row, position) == int(row.argmax())
 
 
+@pytest.mark.parametrize("sampling", [Sampling(), Sampling(1.3, top_p=0.9, top_k=8, seed=3)])
+def test_the_token_is_the_one_of_the_largest_score(sampling):
+    rows = torch.from_numpy(np.random.default_rng(1).normal(size=(40, 30)))
+    for position, row in enumerate(rows):
+        scores = sampling.scores(row, position)
+        assert int(scores.argmax()) == sampling.token(row, position)
+        assert (np.isneginf(scores) == (sampling.top_k > 0) * (sampling.probs(row) == 0)).all()
+
+
 def test_draw_inverts_the_distribution_function():
     probs = np.array([0.0, 0.25, 0.0, 0.75, 0.0])
     assert [draw(probs, u) for u in (0.0, 0.2499, 0.25, 0.9999, 1 - 2**-53)] == [1, 1, 3, 3, 3]
