@@ -11,6 +11,7 @@ from policy.controller import Controller, Policy
 from runtime.commit import commit
 from runtime.drafters import Drafter
 from runtime.errors import TargetError
+from runtime.image import Image
 from runtime.request import Request
 from runtime.round import Round, Times
 from runtime.sampling import Sampling
@@ -86,8 +87,8 @@ class Engine:
         """Say how the token at a verified row is chosen; ``position`` is the output position behind the root."""
         return verified.chooser(self.sampling, position)
 
-    def start(self, prompt: Sequence[int], max_new_tokens: int) -> Request:
-        """Prefill a prompt and emit its first token, the first root.
+    def start(self, prompt: Sequence[int], max_new_tokens: int, image: Image | None = None) -> Request:
+        """Prefill a prompt, with its image where it has one, and emit its first token, the first root.
 
         Raises
         ------
@@ -97,7 +98,7 @@ class Engine:
         self._check(prompt, max_new_tokens)
         tokens = list(prompt)
         cache = self.target.new_cache(len(tokens) + max_new_tokens + self.drafter.max_nodes + 1)
-        rows = self.target.prefill(tokens, cache, self.drafter.reads)
+        rows = self.target.prefill(tokens, cache, self.drafter.reads, image)
         root, session = self.sampling.token(rows.logits[-1], 0), self.drafter.start()
         session.observe(rows.states, [*tokens[1:], root])
         request = Request([*tokens, root], len(tokens), max_new_tokens, cache, session, entropy(rows.logits[-1]))
@@ -109,8 +110,8 @@ class Engine:
             raise TargetError("the prompt is empty, expected at least one token")
         if max_new_tokens < 1:
             raise TargetError(f"max_new_tokens is {max_new_tokens}, expected at least 1")
-        if not 0 <= min(prompt) <= max(prompt) < self.target.vocabulary:
-            raise TargetError(f"prompt tokens reach {max(prompt)}, the vocabulary has {self.target.vocabulary}")
+        if not 0 <= min(prompt) <= max(prompt) < self.target.input_vocabulary:
+            raise TargetError(f"prompt tokens reach {max(prompt)}, the vocabulary has {self.target.input_vocabulary}")
         if len(prompt) + max_new_tokens > self.target.max_context:
             wanted = f"{len(prompt)} prompt tokens and {max_new_tokens} new ones"
             raise TargetError(f"{wanted} exceed the target's context of {self.target.max_context}")

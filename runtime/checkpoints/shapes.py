@@ -50,8 +50,7 @@ DEFAULTS: MappingProxyType[str, MappingProxyType[str, Any]] = MappingProxyType(
 
 def target_config(target: Target) -> Any:
     """Give the configuration of a target's language model."""
-    config = target.model.config
-    return getattr(config, "text_config", None) or config
+    return target.config
 
 
 def target_layers(target: Target) -> int:

@@ -11,7 +11,20 @@ import typer
 
 from lawfit.cli.console import note, print_json
 from lawfit.errors import LawfitError
-from runtime.cli.options import AsJson, Device, Dtype, NewTokens, PromptFile, TargetFolder, require_runtime
+from runtime.cli.options import (
+    AsJson,
+    Device,
+    DrafterName,
+    Dtype,
+    NewTokens,
+    PromptFile,
+    Seed,
+    TargetFolder,
+    Temperature,
+    TopK,
+    TopP,
+    require_runtime,
+)
 
 if TYPE_CHECKING:
     from runtime.engine import Engine
@@ -32,12 +45,11 @@ def generate(
     target: TargetFolder = None,
     dtype: Dtype = "fp32",
     device: Device = "auto",
-    temperature: Annotated[float, typer.Option(help="Sampling temperature; 0 is greedy.")] = 0.0,
-    top_p: Annotated[
-        float, typer.Option(help="Draw from the likeliest tokens that hold this share; 1 keeps all.")
-    ] = 1.0,
-    top_k: Annotated[int, typer.Option(help="Draw from this many of the likeliest tokens; 0 keeps all.")] = 0,
-    seed: Annotated[int, typer.Option(help="Seed of the draws.")] = 0,
+    drafter: DrafterName = "ngram",
+    temperature: Temperature = 0.0,
+    top_p: TopP = 1.0,
+    top_k: TopK = 0,
+    seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
     """Decode prompts with draft trees; the text is the target's own output: greedy, or sampled with --temperature.
@@ -57,7 +69,7 @@ def generate(
     """
     require_runtime()
     from lawfit.readers import read_with_notes
-    from runtime.drafters.ngram import NgramDrafter
+    from runtime.drafters.named import make_drafter
     from runtime.engine import Engine
     from runtime.prompts import Prompt, load_prompts
     from runtime.recorder import Recorder
@@ -75,7 +87,7 @@ def generate(
         for line in reading.notes[1:]:
             note(line)
     loaded = load_target(target, dtype, device)
-    engine = Engine(loaded, NgramDrafter(), make_policy(loaded, budget, fitted_on), sampling)
+    engine = Engine(loaded, make_drafter(drafter, loaded), make_policy(loaded, budget, fitted_on), sampling)
     keys = {"engine": ENGINE, "target": loaded.name, "drafter": engine.drafter.name, "temperature": float(temperature)}
     with Recorder(log, keys) if log else nullcontext() as recorder:
         results = []

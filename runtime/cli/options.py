@@ -29,3 +29,12 @@ def require_runtime() -> None:
     absent = [name for name in ("torch", "transformers", "safetensors") if find_spec(name) is None]
     if absent:
         raise LawfitError(f"this command needs {', '.join(absent)}: pip install 'lawfit[runtime]'")
+
+
+Temperature = Annotated[float, typer.Option(help="Sampling temperature; 0 is greedy.")]
+TopP = Annotated[float, typer.Option(help="Draw from the likeliest tokens that hold this share; 1 keeps all.")]
+TopK = Annotated[int, typer.Option(help="Draw from this many of the likeliest tokens; 0 keeps all.")]
+Seed = Annotated[int, typer.Option(help="Seed of the draws.")]
+DrafterName = Annotated[
+    str, typer.Option("--drafter", help="ngram, none, a head's folder, HEAD+ngram, or two-model:FOLDER.")
+]

@@ -9,13 +9,14 @@ import typer
 
 from lawfit.cli.console import note, progress
 from lawfit.errors import LawfitError
-from runtime.cli.options import Device, Dtype, NewTokens, TargetFolder, require_runtime
+from runtime.cli.options import Device, DrafterName, Dtype, NewTokens, TargetFolder, require_runtime
 
 
 def trace(
     prompts: Annotated[Path, typer.Option(help='JSON Lines of {"prompt_id", "task", "prompt"}.')],
     out: Annotated[Path, typer.Option("--out", "-o", help="Trace to write (.parquet).")],
     max_new_tokens: NewTokens = 128,
+    drafter: DrafterName = "ngram",
     target: TargetFolder = None,
     dtype: Dtype = "fp32",
     device: Device = "auto",
@@ -29,7 +30,7 @@ def trace(
     import polars as pl
 
     from lawfit.trace import Trace
-    from runtime.drafters.ngram import NgramDrafter
+    from runtime.drafters.named import make_drafter
     from runtime.prompts import load_prompts
     from runtime.setup import ENGINE, load_target
     from runtime.trace import trace_request
@@ -40,19 +41,19 @@ def trace(
         raise LawfitError(f"{out}: cannot be written: it is a folder, or a file stands where its folder should")
     chosen = load_prompts(prompts)
     loaded = load_target(target, dtype, device)
-    drafter = NgramDrafter()
+    offering = make_drafter(drafter, loaded)
     keys = {
         "run_id": out.stem,
         "engine": ENGINE,
         "target": loaded.name,
-        "drafter": drafter.name,
+        "drafter": offering.name,
         "temperature": 0.0,
     }
     rows = []
     with progress("tracing", len(chosen)) as advance:
         for prompt in chosen:
             names = {"request_id": prompt.prompt_id, "prompt_id": prompt.prompt_id, "task": prompt.task}
-            traced = trace_request(loaded, drafter, loaded.encode(prompt.text), max_new_tokens)
+            traced = trace_request(loaded, offering, loaded.encode(prompt.text), max_new_tokens)
             rows.extend({**keys, **names, **row} for row in traced)
             advance()
     if not rows:

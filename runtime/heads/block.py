@@ -39,6 +39,28 @@ class BlockConfig:
     windows_causal: bool = True
 
 
+@dataclass(frozen=True, eq=False)
+class Extension:
+    """The start of a second pass, behind tokens that are only drafted.
+
+    Attributes
+    ----------
+    context
+        (1, r, d) context rows to be added, or ``None``.
+    rows
+        (1, M, d) first rows of the block.
+    shift
+        Positions by which the block's root has moved.
+    shown
+        Rows that hold revealed tokens, between those before the block and its offsets.
+    """
+
+    context: Tensor | None
+    rows: Tensor
+    shift: int
+    shown: int
+
+
 class FeatureBlock(nn.Module):
     """A block head that predicts the target's final features, in the form that trains on few rows.
 
@@ -79,9 +101,22 @@ class FeatureBlock(nn.Module):
             given = torch.cat([self.reveal(revealed), given[:, count:]], dim=1)
         return torch.cat([last[:, None], later + given], dim=1)
 
-    def positions(self, roots: Tensor) -> Tensor:
+    def extend(self, predicted: Tensor, revealed: Tensor, root: Tensor) -> Extension:
+        """Start another block behind r offsets of a first one, whose predicted features stand in for the target's.
+
+        Parameters
+        ----------
+        predicted, revealed
+            (1, r, d) features of the first block, and embeddings of the tokens chosen there.
+        root
+            (1, d) embedding of the first root.
+        """
+        context = self.fc(torch.cat([predicted, revealed], dim=-1))
+        return Extension(context, self.start(context[:, -1], revealed[:, -1]), revealed.shape[1], 0)
+
+    def positions(self, roots: Tensor, count: int | None = None) -> Tensor:
         """Give the positions (N, L) of the rows of blocks behind roots at positions (N,)."""
-        return roots[:, None] - 1 + torch.arange(self.config.block)
+        return roots[:, None] - 1 + torch.arange(self.config.block if count is None else count)
 
     def context(self, fused: Tensor, positions: Tensor) -> tuple[Keys, ...]:
         """Give what context rows (B, R, d) offer to each layer."""
@@ -131,9 +166,15 @@ class DiffusionBlock(nn.Module):
             given = torch.cat([revealed, given[:, count:]], dim=1)
         return torch.cat([root[:, None], given], dim=1)
 
-    def positions(self, roots: Tensor) -> Tensor:
-        """Give the positions (N, 1 + L) of the rows of blocks behind roots at positions (N,)."""
-        return roots[:, None] + torch.arange(1 + self.config.block)
+    def extend(self, predicted: Tensor, revealed: Tensor, root: Tensor) -> Extension:
+        """Start a longer block with r tokens revealed: see `FeatureBlock.extend`."""
+        masks = self.mask.to(root.dtype).expand(1, self.config.block, -1)
+        rows = torch.cat([root[:, None], revealed, masks], dim=1)
+        return Extension(None, rows, 0, revealed.shape[1])
+
+    def positions(self, roots: Tensor, count: int | None = None) -> Tensor:
+        """Give the positions of the rows, (N, 1 + L) unless counted otherwise, of blocks behind roots (N,)."""
+        return roots[:, None] + torch.arange(1 + self.config.block if count is None else count)
 
     def context(self, fused: Tensor, positions: Tensor) -> tuple[Keys, ...]:
         """Give what context rows (B, R, d) offer to each layer."""

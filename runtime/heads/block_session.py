@@ -11,6 +11,7 @@ from torch import Tensor
 
 from policy.build import best_candidates
 from policy.candidates import Candidates, Marginals
+from policy.extended import Extended, confident_spine
 from runtime.errors import CommitError
 from runtime.frozen import Frozen
 from runtime.heads.block import DiffusionBlock, FeatureBlock
@@ -30,10 +31,14 @@ class BlockOffer:
         Prefixes of highest plug-in score (GLANCE Assumption 1).
     words
         Alternatives at each offset.
+    extend_above
+        Run one more pass past the block where the spine's most probable path has at least this value, with as much of
+        it revealed; ``None`` for one pass only.
     """
 
     nodes: int = 64
     words: int = 16
+    extend_above: float | None = None
 
 
 class BlockSession:
@@ -76,20 +81,52 @@ class BlockSession:
     @torch.inference_mode()
     def marginals(self, root: int, depth: int) -> Marginals:
         """Run the block pass behind ``root``; give the offsets up to ``depth``."""
-        assert self.last is not None
-        embedded = self.frozen.embed(torch.tensor([root])).to(self.last.dtype)
-        rows = self.head.start(self.last, embedded)
-        positions = self.head.positions(torch.tensor([self.rows]))
-        mask = torch.ones(1, 1, 1, self.rows + rows.shape[1], dtype=torch.bool)
-        out = self.head(rows, positions, self.seen, mask)[0, self.head.rows_before :]
-        logits = (out[:depth].to(self.frozen.head.dtype) @ self.head.output(self.frozen).T).float()
-        top = logits.log_softmax(-1).topk(min(self.offer.words, logits.shape[-1]), dim=-1)
-        tokens = self.frozen.draft_tokens[top.indices]
-        return Marginals(root, tokens.numpy(), np.minimum(top.values.double().numpy(), 0.0))
+        return self._read(root, self._block(self._embed([root])[:, 0])[:, :depth])
 
+    @torch.inference_mode()
     def propose(self, tokens: Sequence[int], prompt_len: int, max_depth: int) -> Candidates:
-        """Offer the best prefixes of one pass behind the root, the last of ``tokens``."""
+        """Offer the best prefixes behind the root, the last of ``tokens``."""
         root, depth = int(tokens[-1]), min(self.head.config.block, max_depth)
         if self.last is None or depth < 1:
             return Candidates.none(root)
-        return best_candidates(self.marginals(root, depth), root, self.offer.nodes, passes=1)
+        predicted = self._block(self._embed([root])[:, 0])
+        first = self._read(root, predicted[:, :depth])
+        least = self.offer.extend_above
+        spine = confident_spine(first, least) if least is not None else 0
+        if spine < 1 or spine >= max_depth or isinstance(self.head, MedusaHeads):
+            return best_candidates(first, root, self.offer.nodes, passes=1)
+        beyond = self._beyond(root, predicted, first.tokens[:spine, 0].tolist())
+        extended = Extended(first, beyond.prefix(max_depth - spine), spine)
+        return best_candidates(extended, root, self.offer.nodes, passes=2)
+
+    def _embed(self, tokens: list[int]) -> Tensor:
+        return self.frozen.embed(torch.tensor([tokens])).to(self.frozen.embedding.dtype)
+
+    def _block(self, root: Tensor) -> Tensor:
+        """Run the first pass behind a root's embedding (1, d): (1, L, d)."""
+        assert self.last is not None
+        rows = self.head.start(self.last, root)
+        positions = self.head.positions(torch.tensor([self.rows]))
+        mask = torch.ones(1, 1, 1, self.rows + rows.shape[1], dtype=torch.bool)
+        return self.head(rows, positions, self.seen, mask)[:, self.head.rows_before :]  # type: ignore[no-any-return]
+
+    def _beyond(self, root: int, predicted: Tensor, spine: list[int]) -> Marginals:
+        """Run the second pass, with the spine revealed; nothing of it is kept."""
+        assert not isinstance(self.head, MedusaHeads)
+        start = self.head.extend(predicted[:, : len(spine)], self._embed(spine), self._embed([root])[:, 0])
+        seen, count = self.seen, self.rows
+        if start.context is not None:
+            added = self.head.context(start.context, torch.arange(count, count + len(spine)))
+            seen = tuple(a.join(b) for a, b in zip(seen, added, strict=True))
+            count += len(spine)
+        positions = self.head.positions(torch.tensor([self.rows + start.shift]), start.rows.shape[1])
+        mask = torch.ones(1, 1, 1, count + start.rows.shape[1], dtype=torch.bool)
+        out = self.head(start.rows, positions, seen, mask)[:, self.head.rows_before + start.shown :]
+        return self._read(spine[-1], out)
+
+    def _read(self, root: int, predicted: Tensor) -> Marginals:
+        """Turn predicted rows (1, D, d) into the likeliest words of each offset."""
+        logits = (predicted[0].to(self.frozen.head.dtype) @ self.head.output(self.frozen).T).float()
+        top = logits.log_softmax(-1).topk(min(self.offer.words, logits.shape[-1]), dim=-1)
+        tokens = self.frozen.draft_tokens[top.indices]
+        return Marginals(root, tokens.numpy(), np.minimum(top.values.double().numpy(), 0.0))

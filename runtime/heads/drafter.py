@@ -49,8 +49,7 @@ class HeadDrafter:
     @property
     def max_nodes(self) -> int:
         """Most candidates of one offer."""
-        first, width, children = self.expansion.depth, self.expansion.width, self.expansion.children
-        return self.offer.nodes if self.one_pass else children * (1 + width * (first - 1))
+        return self.offer.nodes if self.one_pass else self.expansion.max_nodes
 
     def start(self) -> Session:
         """Begin a request."""

@@ -19,7 +19,7 @@ from runtime.manifest import TREE_ABI, Manifest, TargetIdentity
 from runtime.states import FeatureAddress
 from runtime.target import DTYPES, Target
 
-MANIFEST, WEIGHTS, WORDS = "manifest.json", "head.safetensors", "draft_tokens"
+MANIFEST, WEIGHTS, LOOKUP, WORDS = "manifest.json", "head.safetensors", "lookup.json", "draft_tokens"
 STORED = {"fp16": torch.float16, "bf16": torch.bfloat16, "fp32": torch.float32}
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
 

@@ -65,8 +65,8 @@ def make_head(values: dict[str, Any], source: str) -> Head:
 
 
 def _config(kind: type, values: dict[str, Any], where: str) -> Any:
-    hints = get_type_hints(kind)
-    require_keys(values, {field.name for field in fields(kind)}, where)
+    hints, defaults = get_type_hints(kind), {field.name: field.default for field in fields(kind)}
+    require_keys(values, set(defaults), where)
     read = {}
     for name, value in values.items():
         if hints[name] is Shape:
@@ -75,6 +75,7 @@ def _config(kind: type, values: dict[str, Any], where: str) -> Any:
             read[name] = _config(Shape, value, f"{where}.{name}")
         else:
             read[name] = typed(value, hints[name], f"{where}.{name}")
-            if isinstance(read[name], int) and not 0 <= read[name] <= 1 << 24:
+            least = 0 if defaults[name] == 0 else 1  # 0 is a size only where it stands for a default
+            if type(read[name]) is int and not least <= read[name] <= 1 << 24:
                 raise ManifestMismatch(f"{where}.{name} is {read[name]}, expected a size")
     return kind(**read)

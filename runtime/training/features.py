@@ -50,6 +50,10 @@ class Features:
         """Count the texts."""
         return len(self.prompts)
 
+    def text_ids(self, k: int) -> tuple[int, ...]:
+        """Give a text's tokens without its states."""
+        return tuple(self.tokens[int(self.starts[k]) : int(self.starts[k + 1])].tolist())
+
     def text(self, k: int) -> tuple[Tensor, Tensor, int]:
         """Give a text's tokens (S,), its addressed states (S, K', d) in bf16, and the length of its prompt."""
         rows = slice(int(self.starts[k]), int(self.starts[k + 1]))

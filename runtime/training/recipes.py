@@ -101,8 +101,7 @@ class Recipe:
 
 def target_shape(target: Target, theta: float) -> Shape:
     """Size a head's layers as the target's own; its key-value heads, and rotary positions of base ``theta``."""
-    config = target.model.config
-    config = getattr(config, "text_config", None) or config
+    config = target.config
     heads = int(config.num_attention_heads)
     return Shape(
         int(config.hidden_size),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -12,12 +13,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from lawfit.errors import FitError
 from lawfit.files import write_text
+from policy.match_weights import MatchWeights
+from runtime.drafters.mixed import MixedDrafter, match_rows
+from runtime.drafters.ngram import NgramDrafter
 from runtime.errors import TrainingError
 from runtime.frozen import Frozen, draft_vocabulary
 from runtime.heads.drafter import Head, HeadDrafter
 from runtime.heads.drafting import Expansion
-from runtime.heads.files import save_head
+from runtime.heads.files import LOOKUP, save_head
 from runtime.manifest import TargetIdentity
 from runtime.states import FeatureAddress
 from runtime.target import DTYPES, Target
@@ -27,6 +32,8 @@ from runtime.training.evaluation import Walked, tau, walk_texts
 from runtime.training.features import Features, extract
 from runtime.training.loop import Schedule, train
 from runtime.training.recipes import Part, Recipe
+
+_LOOKUP_TEXTS = 96
 
 
 @dataclass(frozen=True)
@@ -91,9 +98,11 @@ def cached_states(
     if not (folder / "fingerprint.json").is_file():
         extract(target, texts, stored, folder, on_texts=on_texts)
     found = Features.load(folder, reads, identity)
-    lengths = [len(text.prompt) + len(text.output) for text in texts]
-    if len(found) != len(texts) or int(found.starts[-1]) != sum(lengths):
-        raise TrainingError(f"{folder}: states of {len(found)} texts, the corpus has {len(texts)}: remove the folder")
+    same = len(found) == len(texts) and all(
+        found.text_ids(k) == (*text.prompt, *text.output) for k, text in enumerate(texts)
+    )
+    if not same:
+        raise TrainingError(f"{folder}: states of other texts than the corpus has: remove the folder, or name another")
     return found
 
 
@@ -138,7 +147,22 @@ def run(
     train(head, partial(_batches, sources.features, course, dtype), losses, schedule, folder / "work", dtype=dtype,
           on_step=watch)  # fmt: skip
     save_head(folder, name, head, words, sources.reads, TargetIdentity.of(target))
+    exact = Frozen.of(target, words)
+    drafter = HeadDrafter(head, exact, sources.reads)
+    with suppress(FitError):  # no text copies: there is nothing to weigh
+        weights = lookup_weights(drafter, sources.held_out, range(len(sources.held_out)))
+        write_text(folder / LOOKUP, weights.to_json())
     return head, points
+
+
+def lookup_weights(drafter: HeadDrafter, features: Features, texts: Sequence[int]) -> MatchWeights:
+    """Fit how far prompt lookup is trusted beside a head, on texts that the head was not trained on (96 at most)."""
+    mixed = MixedDrafter(NgramDrafter(), drafter, MatchWeights((1,), (0.5,)))
+    rows = []
+    for text in texts[:_LOOKUP_TEXTS]:
+        tokens, states, prompt = features.text(text)
+        rows.extend(match_rows(mixed, tokens.tolist(), prompt, states.float()))
+    return MatchWeights.fit(rows)
 
 
 def evaluate(

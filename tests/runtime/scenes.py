@@ -8,8 +8,6 @@ from PIL import Image as Picture
 from PIL import ImageDraw
 
 from runtime.image import Image
-from runtime.request import Request
-from runtime.verify import entropy
 
 WORDS = 44  # text tokens lie below the special ones
 
@@ -81,19 +79,9 @@ def _mllama(target, rng, pictures):
     return prompt, shaped, {"cross_attention_mask": torch.tensor(mask)}
 
 
-def begin(engine, scene, limit):
-    """Start a request as the engine does, with the image in the prefill."""
-    target, drafter = engine.target, engine.drafter
-    cache = target.new_cache(len(scene.prompt) + limit + drafter.max_nodes + 1)
-    rows = target.prefill(scene.prompt, cache, drafter.reads, scene.image)
-    root, session = rows.choices[-1], drafter.start()
-    session.observe(rows.states, [*scene.prompt[1:], root])
-    return Request([*scene.prompt, root], len(scene.prompt), limit, cache, session, entropy(rows.logits[-1]))
-
-
 def decode(engine, scene, limit):
     """Carry such a request to its end; return the output and the rounds."""
-    request = begin(engine, scene, limit)
+    request = engine.start(scene.prompt, limit, scene.image)
     rounds = list(engine.rounds(request))
     return request.output, rounds
 

@@ -17,7 +17,7 @@ from runtime.pack import pack
 from runtime.states import FeatureAddress
 from runtime.target import Target
 from tests.runtime.conftest import SEEING, TINY, VOCABULARY
-from tests.runtime.scenes import WORDS, begin, decode, generated, plain_pass, scene
+from tests.runtime.scenes import WORDS, decode, generated, plain_pass, scene
 
 SHAPES = {"wide": ((28, 20),), "tall": ((12, 40),), "two": ((28, 20), (16, 16))}
 ALL = FeatureAddress((0, 1, 2), "post-norm")
@@ -132,7 +132,7 @@ def test_forks_behind_an_image_go_their_own_ways(name, target_of):
     shown = scene(target)
     expected = generated(target, shown, 20)
     engine = Engine(target, RandomDrafter(WORDS, 2, oracle=(*shown.prompt, *expected)), FixedBudget(12))
-    request = begin(engine, shown, 20)
+    request = engine.start(shown.prompt, 20, shown.image)
     engine.step(request, engine.policy.start(), 0)
     twin = request.fork()
     for way in (request, twin):

@@ -71,7 +71,7 @@ def test_trace_writes_a_trace_that_fits(folder, prompts, tmp_path):
 
 @pytest.mark.parametrize("trees", ["ngram", "random"])
 def test_audit_counts_identical_prompts(folder, prompts, trees):
-    done = lawfit("audit", "--prompts", prompts, "--target", folder, "--trees", trees, "-n", 30)
+    done = lawfit("audit", "--prompts", prompts, "--target", folder, "--drafter", trees, "-n", 30)
     assert done.returncode == 0, done.stderr
     assert "identical 8/8 prompts (fp32)" in done.stdout
 

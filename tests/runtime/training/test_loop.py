@@ -122,7 +122,9 @@ def test_a_checkpoint_of_another_head_is_refused(llama, features, tmp_path):
     run(llama, held, tmp_path, 2)
     head = EagleHead(EagleConfig(Shape(32, 4, 2, 64)))
     with pytest.raises(TrainingError, match="a checkpoint of another head"):
-        train(head, lambda number: batches(held, 120, 3, torch.float32, number), lambda b, g, s: [], Schedule(4), tmp_path)
+        train(
+            head, lambda number: batches(held, 120, 3, torch.float32, number), lambda b, g, s: [], Schedule(4), tmp_path
+        )
 
 
 def test_a_step_without_a_loss_changes_nothing_not_even_by_decay(llama, features, tmp_path):

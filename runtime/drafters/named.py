@@ -1,0 +1,55 @@
+"""Drafters by name, as commands take them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from policy.match_weights import MatchWeights
+from runtime.drafters import Drafter
+from runtime.drafters.mixed import MixedDrafter
+from runtime.drafters.ngram import NgramDrafter
+from runtime.drafters.none import NoDrafter
+from runtime.drafters.random import RandomDrafter
+from runtime.drafters.two_model import TwoModelDrafter
+from runtime.errors import TargetError
+from runtime.heads.files import LOOKUP, load_head
+from runtime.heads.trie import Expansion
+from runtime.target import Target
+
+NAMES = "ngram, random, none, the folder of a head, HEAD+ngram, or two-model:FOLDER of a smaller model"
+
+
+def make_drafter(name: str, target: Target) -> Drafter:
+    """Make a drafter for a target.
+
+    Parameters
+    ----------
+    name
+        ``ngram``, ``random``, ``none``, a head's folder, such a folder with ``+ngram`` (mixed with lookup by the length
+        of the match), or ``two-model:`` and the folder of a smaller model of the same vocabulary.
+
+    Raises
+    ------
+    TargetError
+        The name means nothing.
+    ManifestMismatch
+        A head, or a smaller model, does not belong to the target.
+    """
+    simple = {"ngram": NgramDrafter, "none": NoDrafter}
+    if name in simple:
+        return simple[name]()
+    if name == "random":
+        return RandomDrafter(target.vocabulary)
+    if name.startswith("two-model:"):
+        small = Target.load(Path(name.removeprefix("two-model:")), target.dtype, str(target.device))
+        return TwoModelDrafter(small, Expansion()).require(target)
+    folder = Path(name.removesuffix("+ngram"))
+    if not folder.is_dir():
+        raise TargetError(f"drafter {name!r}, expected {NAMES}")
+    head = load_head(folder, target)
+    if not name.endswith("+ngram"):
+        return head
+    path = folder / LOOKUP
+    if not path.is_file():
+        raise TargetError(f"{path}: no such file, expected the weights of a lookup beside this head")
+    return MixedDrafter(NgramDrafter(), head, MatchWeights.from_json(path.read_text(encoding="utf-8"), str(path)))

@@ -1,0 +1,107 @@
+"""`lawfit train` from corpus to a head that drafts, on a tiny target."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from runtime.audit import plain_output
+from runtime.target import Target
+from runtime.training.corpus import Text, pack_corpus
+from tests.runtime.cli.test_commands import lawfit
+
+MAIN = "from lawfit.cli.app import main; main()"
+
+
+@pytest.fixture(scope="module")
+def corpora(folder, tmp_path_factory):
+    target = Target.load(folder)
+    out = tmp_path_factory.mktemp("corpus")
+    for name, first in (("training", 0), ("held-out", 20)):
+        texts = []
+        for k in range(first, first + 20):
+            prompt = [(7 * k + j * j) % 40 for j in range(5)]
+            texts.append(Text(f"{name}-{k}", "list", tuple(prompt), tuple(plain_output(target, prompt, 20)), True))
+        pack_corpus(texts, out / f"{name}.parquet")
+    return out
+
+
+def arguments(folder, corpora, out, recipe, steps):
+    sizes = ("--dtype", "fp32", "--steps", steps, "--rows", 128, "--draft-words", 40, "--curve-every", 4)
+    texts = ("--corpus", corpora / "training.parquet", "--held-out", corpora / "held-out.parquet")
+    return ["train", recipe, "-o", out, *texts, "--target", folder, *sizes]
+
+
+@pytest.mark.parametrize("recipe", ["hass", "eagle3", "glance", "medusa"])
+def test_a_recipe_gives_a_head_that_drafts_and_leaves_the_output_alone(folder, corpora, tmp_path, recipe):
+    out = tmp_path / "head"
+    done = lawfit(*arguments(folder, corpora, out, recipe, 8))
+    assert done.returncode == 0, done.stderr
+    assert "step 4: tau" in done.stderr
+    card = json.loads((out / "training.json").read_text())
+    assert [point["step"] for point in card["curve"]] == [4, 8]
+    assert card["course"]["steps"] == 8
+    assert (out / "training.png").stat().st_size > 5000
+    prompts = tmp_path / "prompts.jsonl"
+    prompts.write_text("".join(json.dumps({"prompt": f"w{k} w{k + 1} w{k} w3"}) + "\n" for k in range(4)))
+    audited = lawfit("audit", "--target", folder, "--prompts", prompts, "--drafter", out, "-n", 16)
+    assert audited.returncode == 0, audited.stdout
+    assert audited.stdout.count("4/4") == 4  # the control, and three shapes
+    if (out / "lookup.json").exists():
+        mixed = lawfit("audit", "--target", folder, "--prompts", prompts, "--drafter", f"{out}+ngram", "-n", 16)
+        assert mixed.returncode == 0, mixed.stdout
+
+
+def test_a_killed_run_goes_on_to_the_same_curve(folder, corpora, tmp_path):
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    assert lawfit(*arguments(folder, corpora, whole, "eagle1", 450)).returncode == 0
+    command = [
+        sys.executable,
+        "-c",
+        "from lawfit.cli.app import main; main()",
+        *map(str, arguments(folder, corpora, killed, "eagle1", 450)),
+    ]
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    checkpoint = killed / "work" / "checkpoint.safetensors"
+    deadline = time.monotonic() + 100
+    while not checkpoint.exists() and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert checkpoint.exists()
+    assert not (killed / "training.json").exists(), "the run had ended before it was killed"
+    assert lawfit(*arguments(folder, corpora, killed, "eagle1", 450)).returncode == 0
+    one, other = (json.loads((path / "training.json").read_text()) for path in (whole, killed))
+    losses = [[record["loss"] for record in card["log"]] for card in (one, other)]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-4)
+    assert [point["tau"] for point in one["curve"]] == pytest.approx([point["tau"] for point in other["curve"]])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({1: "eagle9"}, "recipe 'eagle9', expected"),
+        ({5: "/nowhere.parquet"}, "no such file"),
+        ({7: "/nowhere.parquet"}, "no such file"),
+    ],
+    ids=["recipe", "corpus", "held out"],
+)
+def test_what_cannot_be_trained_is_one_clear_line(folder, corpora, tmp_path, change, message):
+    given = arguments(folder, corpora, tmp_path / "head", "eagle1", 2)
+    for at, value in change.items():
+        given[at] = value
+    done = lawfit(*given)
+    assert done.returncode == 2
+    assert message in done.stderr
+
+
+def test_states_of_other_texts_are_refused(folder, corpora, tmp_path):
+    assert lawfit(*arguments(folder, corpora, tmp_path / "head", "eagle1", 1)).returncode == 0
+    given = arguments(folder, corpora, tmp_path / "head", "eagle1", 1)
+    given[5] = corpora / "held-out.parquet"
+    done = lawfit(*given)
+    assert done.returncode == 2
+    assert "remove the folder" in done.stderr or "stale" in done.stderr
