@@ -29,6 +29,10 @@ def train(
     states: Annotated[
         Path | None, typer.Option(help="Folder for the target's states; made when absent (7 kB a token here).")
     ] = None,
+    begin: Annotated[
+        Path | None,
+        typer.Option("--from", help="A trained head to begin from: of the same kind, or EAGLE's for glance."),
+    ] = None,
     steps: Annotated[int, typer.Option(min=1, help="Optimiser steps.")] = 1000,
     rows: Annotated[int, typer.Option(min=16, help="Places of a batch.")] = 1500,
     draft_words: Annotated[int, typer.Option(min=0, help="Draft vocabulary; 0 for the target's own.")] = 12288,
@@ -51,6 +55,7 @@ def train(
     require_runtime()
     import torch
 
+    from runtime.heads.files import load_head
     from runtime.setup import load_target
     from runtime.training.card import write_card
     from runtime.training.corpus import read_corpus
@@ -83,6 +88,7 @@ def train(
             course,
             out,
             name=recipe,
+            begin=load_head(begin, loaded) if begin else None,
             on_step=lambda record: advance(),
             on_point=lambda point: note(
                 f"step {point.step}: tau {point.tau:.2f} [{point.low:.2f}, {point.high:.2f}] on held-out prompts"

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from runtime.frozen import Frozen
+from runtime.heads.eagle import EagleHead
 from runtime.heads.layers import DecoderLayer, Keys, RMSNorm, Shape, unit_rms, windowed
 
 
@@ -81,11 +82,17 @@ class FeatureBlock(nn.Module):
         self.ahead = nn.Parameter(torch.eye(width).repeat(config.block - 1, 1, 1))
         self.mask = nn.Parameter(torch.zeros(config.block - 1, width))
         self.reveal = nn.Linear(width, width, bias=False)
-        self.layers = nn.ModuleList(DecoderLayer(config.shape) for _ in range(config.layers))
+        # The first layer reads u as EAGLE's does, so that a trained EAGLE head is where this one begins.
+        self.layers = nn.ModuleList(DecoderLayer(config.shape, first_norm=k > 0) for k in range(config.layers))
         nn.init.zeros_(self.tap_fc.weight)
         for layer in self.layers[1:]:
             nn.init.zeros_(layer.self_attn.o_proj.weight)
             nn.init.zeros_(layer.mlp.down_proj.weight)
+
+    def begin_from(self, eagle: EagleHead) -> None:
+        """Take over an EAGLE head's weights: every offset then begins as its first prediction."""
+        self.fc.load_state_dict(eagle.fc.state_dict())
+        self.layers[0].load_state_dict(eagle.layer.state_dict())
 
     def fuse(self, states: Tensor, embedding: Tensor) -> Tensor:
         """Make the context rows (B, R, d) of target states (B, R, K + 1, d) and of the tokens that followed them."""

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from lawfit.arrays import Floats
 from lawfit.bootstrap import Interval, bootstrap
-from policy.build import best_first
+from policy.candidates import Candidates
+from policy.tree import DraftTree
 from runtime.drafters import Drafter
 from runtime.training.features import Features
+
+Build = Callable[[Candidates], DraftTree]
+"""Makes the tree of a round."""
 
 
 @dataclass(frozen=True)
@@ -33,8 +37,8 @@ class Walked:
     tokens: int
 
 
-def walk_text(drafter: Drafter, features: Features, text: int, budget: int) -> Walked:
-    """Draft round after round along a text, as an engine with a fixed budget would whose target writes it.
+def walk_text(drafter: Drafter, features: Features, text: int, build: Build) -> Walked:
+    """Draft round after round along a text, as an engine would whose target writes it.
 
     The first output token is the first root, as after a prefill.
     """
@@ -46,7 +50,7 @@ def walk_text(drafter: Drafter, features: Features, text: int, budget: int) -> W
     session.observe(states[:root].float() if reads else None, ids[1 : root + 1])
     while root < len(ids) - 1:
         candidates = session.propose(ids[: root + 1], prompt, len(ids) - 1 - root)
-        tree = best_first(candidates, candidates.root, budget)
+        tree = build(candidates)
         node = accepted = 0
         while root + 1 + accepted < len(ids):
             child = tree.children[node].get(ids[root + 1 + accepted])
@@ -60,11 +64,11 @@ def walk_text(drafter: Drafter, features: Features, text: int, budget: int) -> W
     return Walked(text, tuple(lengths), len(ids) - 1 - prompt)
 
 
-def walk_texts(drafter: Drafter, features: Features, texts: Sequence[int], budget: int) -> Iterator[Walked]:
+def walk_texts(drafter: Drafter, features: Features, texts: Sequence[int], build: Build) -> Iterator[Walked]:
     """Walk several texts that have at least one token behind their first root."""
     for text in texts:
         if int(features.starts[text + 1] - features.starts[text]) - int(features.prompts[text]) > 1:
-            yield walk_text(drafter, features, text, budget)
+            yield walk_text(drafter, features, text, build)
 
 
 def tau(walked: Sequence[Walked]) -> Interval:

@@ -15,13 +15,16 @@ from torch import Tensor
 
 from lawfit.errors import FitError
 from lawfit.files import write_text
+from policy.build import best_first
 from policy.match_weights import MatchWeights
 from runtime.drafters.mixed import MixedDrafter, match_rows
 from runtime.drafters.ngram import NgramDrafter
 from runtime.errors import TrainingError
 from runtime.frozen import Frozen, draft_vocabulary
+from runtime.heads.block import FeatureBlock
 from runtime.heads.drafter import Head, HeadDrafter
 from runtime.heads.drafting import Expansion
+from runtime.heads.eagle import EagleHead
 from runtime.heads.files import LOOKUP, save_head
 from runtime.manifest import TargetIdentity
 from runtime.states import FeatureAddress
@@ -114,6 +117,7 @@ def run(
     *,
     name: str,
     theta: float = 10000.0,
+    begin: HeadDrafter | None = None,
     on_step: Callable[[dict[str, float]], object] = lambda record: None,
     on_point: Callable[[CurvePoint], object] = lambda point: None,
 ) -> tuple[Head, list[CurvePoint]]:
@@ -127,6 +131,8 @@ def run(
     target, dtype = sources.target, DTYPES[sources.target.dtype]
     words = _words(sources, course)
     head = recipe.head(target, words, theta, course.seed)
+    if begin is not None:
+        begin_from(head, begin)
     frozen = Frozen.of(target, words, dtype)
     schedule = Schedule(course.steps, learning_rate=recipe.learning_rate, seed=course.seed)
     points = _read_curve(folder / "work" / "curve.jsonl")
@@ -155,6 +161,23 @@ def run(
     return head, points
 
 
+def begin_from(head: Head, other: HeadDrafter) -> None:
+    """Begin with the weights of a trained head: of the same kind, or an EAGLE head for a block of features.
+
+    Raises
+    ------
+    TrainingError
+        The head cannot begin from that one.
+    """
+    try:
+        if isinstance(head, FeatureBlock) and isinstance(other.head, EagleHead):
+            head.begin_from(other.head)
+        else:
+            head.load_state_dict(other.head.state_dict())
+    except RuntimeError as error:
+        raise TrainingError(f"{other.name}: another head ({str(error).splitlines()[0]:.120})") from error
+
+
 def lookup_weights(drafter: HeadDrafter, features: Features, texts: Sequence[int]) -> MatchWeights:
     """Fit how far prompt lookup is trusted beside a head, on texts that the head was not trained on (96 at most)."""
     mixed = MixedDrafter(NgramDrafter(), drafter, MatchWeights((1,), (0.5,)))
@@ -171,7 +194,7 @@ def evaluate(
     """Walk held-out texts with a head as it is."""
     head.eval()
     drafter = HeadDrafter(head, frozen, sources.reads, expansion)
-    return list(walk_texts(drafter, sources.held_out, texts, budget))
+    return list(walk_texts(drafter, sources.held_out, texts, lambda offer: best_first(offer, offer.root, budget)))
 
 
 def _point(head: Head, frozen: Frozen, sources: Sources, course: Course, step: int, seconds: float) -> CurvePoint:
