@@ -5,9 +5,11 @@ import torch
 from policy.controller import FixedBudget
 from policy.tree import DraftTree
 from runtime.commit import commit
+from runtime.drafters import Stateless
 from runtime.drafters.random import RandomDrafter
 from runtime.engine import Engine
 from runtime.errors import CommitError
+from runtime.states import FeatureAddress
 from runtime.verify import verify
 from runtime.walk import Walk
 from tests.runtime.conftest import VOCABULARY
@@ -99,3 +101,34 @@ def test_a_fork_goes_its_own_way(llama, request_):
 def test_a_cache_refuses_rows_beyond_its_capacity(llama):
     with pytest.raises(CommitError, match="cache of 3 rows"):
         llama.prefill([1, 2, 3, 4], llama.new_cache(3))
+
+
+class Follower(Stateless):
+    """Remembers what it was shown."""
+
+    def __init__(self):
+        self.name, self.max_nodes, self.reads = "follower", 8, FeatureAddress((1,), "post-norm")
+        self.shown = []
+
+    def observe(self, states, next_tokens):
+        self.shown.append((states, list(next_tokens)))
+
+
+def test_publication_follows_the_verifiers_rows(llama):
+    # Seed 000, section 9: rows [0, 2] are accepted, with their keys and features; the frontier token waits for its row.
+    follower = Follower()
+    request = Engine(llama, follower, FixedBudget(0)).start([1, 2, 3, 4], 20)
+    tree = DraftTree(np.array([request.root, 5, 6]), np.array([-1, 0, 0]), -np.arange(3.0))
+    before = request.cache.committed
+    verified = verify(llama, request.cache, tree, follower.reads)
+    fed = rows_of(request.cache, before, before + 3)
+    commit(request, tree, Walk((0, 2), (6,), 9, False), verified.states, 0.5, llama.eos)
+    for (keys, values), (all_keys, all_values) in zip(rows_of(request.cache, before, before + 2), fed, strict=True):
+        assert torch.equal(keys, all_keys[:, :, [0, 2]])
+        assert torch.equal(values, all_values[:, :, [0, 2]])
+    states, next_tokens = follower.shown[-1]
+    assert torch.equal(states, verified.states[[0, 2]])
+    assert next_tokens == [6, 9]
+    assert request.output[-2:] == [6, 9]
+    assert request.root == 9
+    assert request.cache.committed == before + 2  # all tokens but the frontier token
