@@ -38,6 +38,7 @@ def plain(target, prompt, limit, sampling):
     return Engine(target, NoDrafter(), FixedBudget(0), sampling).generate(prompt, limit)
 
 
+@settings(deadline=None)
 @given(st.integers(0, 10_000), st.floats(0.05, 5), st.floats(0.01, 1), st.integers(0, 60))
 def test_filters_are_those_of_transformers(seed, temperature, top_p, top_k):
     logits = torch.from_numpy(np.random.default_rng(seed).normal(0, 3, 50))
