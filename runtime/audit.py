@@ -74,8 +74,8 @@ class Divergence:
     expected, found
         Tokens there, ``None`` where an output had ended.
     gap
-        Difference of the two largest logits of the target's own row there: a near-tie explains a divergence in low
-        precision, nothing explains it elsewhere.
+        Difference of the two largest logits of the target's own row there (with their noise, where tokens are drawn): a
+        near-tie explains a divergence in low precision, nothing explains it elsewhere.
     """
 
     position: int
@@ -114,7 +114,7 @@ def audit_prompt(
     expected = plain_output(target, prompt, max_new_tokens, sampling)
     for number, system in enumerate(systems):
         engine = system.engine(target, [*prompt, *expected], seed * 1000 + number, sampling)
-        yield compare(target, prompt, expected, engine.generate(prompt, max_new_tokens))
+        yield compare(target, prompt, expected, engine.generate(prompt, max_new_tokens), sampling)
 
 
 def plain_output(
@@ -124,7 +124,13 @@ def plain_output(
     return Engine(target, NoDrafter(), FixedBudget(0), sampling or Sampling()).generate(prompt, max_new_tokens)
 
 
-def compare(target: Target, prompt: Sequence[int], expected: Sequence[int], found: Sequence[int]) -> Divergence | None:
+def compare(
+    target: Target,
+    prompt: Sequence[int],
+    expected: Sequence[int],
+    found: Sequence[int],
+    sampling: Sampling | None = None,
+) -> Divergence | None:
     """Compare an output with the target's own; ``None`` where they are identical."""
     if list(expected) == list(found):
         return None
@@ -132,7 +138,7 @@ def compare(target: Target, prompt: Sequence[int], expected: Sequence[int], foun
     position = next((k for k, (a, b) in pairs if a != b), min(len(expected), len(found)))
     context = [*prompt, *expected[:position]]
     logits = target.prefill(context, target.new_cache(len(context))).logits[-1]
-    best, second = logits.topk(2).values.tolist()
+    second, best = np.sort((sampling or Sampling()).scores(logits, position))[-2:].tolist()
     return Divergence(position, _at(expected, position), _at(found, position), best - second)
 
 

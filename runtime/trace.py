@@ -14,11 +14,14 @@ from policy.tree import DraftTree
 from runtime.drafters import Drafter
 from runtime.engine import Engine
 from runtime.round import draft_columns
+from runtime.sampling import Sampling
 from runtime.target import Target
 
 
-def trace_request(target: Target, drafter: Drafter, prompt: Sequence[int], max_new_tokens: int) -> list[dict[str, Any]]:
-    """Decode ``prompt`` plainly, and draft behind every output token but the last.
+def trace_request(
+    target: Target, drafter: Drafter, prompt: Sequence[int], max_new_tokens: int, sampling: Sampling | None = None
+) -> list[dict[str, Any]]:
+    """Decode ``prompt`` plainly, greedily or by keyed draws, and draft behind every output token but the last.
 
     Returns
     -------
@@ -26,7 +29,7 @@ def trace_request(target: Target, drafter: Drafter, prompt: Sequence[int], max_n
         One row of `lawfit.trace.Trace` per position: the token there is the root, and what follows it in the output
         decides which candidates are accepted. A run that reaches the end of the output is truncated.
     """
-    engine = Engine(target, drafter, FixedBudget(0))
+    engine = Engine(target, drafter, FixedBudget(0), sampling or Sampling())
     request = engine.start(prompt, max_new_tokens)
     rounds = list(engine.rounds(request))
     rows = []

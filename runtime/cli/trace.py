@@ -9,7 +9,18 @@ import typer
 
 from lawfit.cli.console import note, progress
 from lawfit.errors import LawfitError
-from runtime.cli.options import Device, DrafterName, Dtype, NewTokens, TargetFolder, require_runtime
+from runtime.cli.options import (
+    Device,
+    DrafterName,
+    Dtype,
+    NewTokens,
+    Seed,
+    TargetFolder,
+    Temperature,
+    TopK,
+    TopP,
+    require_runtime,
+)
 
 
 def trace(
@@ -20,6 +31,10 @@ def trace(
     target: TargetFolder = None,
     dtype: Dtype = "fp32",
     device: Device = "auto",
+    temperature: Temperature = 0.0,
+    top_p: TopP = 1.0,
+    top_k: TopK = 0,
+    seed: Seed = 0,
 ) -> None:
     """Draft from every position of the target's own greedy output, and write the trace.
 
@@ -32,6 +47,7 @@ def trace(
     from lawfit.trace import Trace
     from runtime.drafters.named import make_drafter
     from runtime.prompts import load_prompts
+    from runtime.sampling import Sampling
     from runtime.setup import ENGINE, load_target
     from runtime.trace import trace_request
 
@@ -39,7 +55,7 @@ def trace(
         raise LawfitError(f"{out}: suffix {out.suffix!r}, expected .parquet")
     if out.is_dir() or any(parent.is_file() for parent in out.parents):
         raise LawfitError(f"{out}: cannot be written: it is a folder, or a file stands where its folder should")
-    chosen = load_prompts(prompts)
+    chosen, sampling = load_prompts(prompts), Sampling(temperature, top_p, top_k, seed)
     loaded = load_target(target, dtype, device)
     offering = make_drafter(drafter, loaded)
     keys = {
@@ -47,13 +63,13 @@ def trace(
         "engine": ENGINE,
         "target": loaded.name,
         "drafter": offering.name,
-        "temperature": 0.0,
+        "temperature": float(temperature),
     }
     rows = []
     with progress("tracing", len(chosen)) as advance:
         for prompt in chosen:
             names = {"request_id": prompt.prompt_id, "prompt_id": prompt.prompt_id, "task": prompt.task}
-            traced = trace_request(loaded, offering, loaded.encode(prompt.text), max_new_tokens)
+            traced = trace_request(loaded, offering, loaded.encode(prompt.text), max_new_tokens, sampling)
             rows.extend({**keys, **names, **row} for row in traced)
             advance()
     if not rows:

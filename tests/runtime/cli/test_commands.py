@@ -73,7 +73,37 @@ def test_trace_writes_a_trace_that_fits(folder, prompts, tmp_path):
 def test_audit_counts_identical_prompts(folder, prompts, trees):
     done = lawfit("audit", "--prompts", prompts, "--target", folder, "--drafter", trees, "-n", 30)
     assert done.returncode == 0, done.stderr
-    assert "identical 8/8 prompts (fp32)" in done.stdout
+    assert "target, no drafter, again" in done.stdout
+    assert done.stdout.count("8/8") == 4  # the control, and three shapes
+
+
+def test_a_divergence_in_fp32_fails_the_audit_with_its_place_and_gap(folder, prompts, monkeypatch, capsys):
+    import typer
+
+    from runtime import audit as audits
+    from runtime.cli.audit import audit
+
+    def diverging(target, systems, *rest, seed=0, **more):
+        wrong = audits.Divergence(3, 7, 9, 0.25) if seed == 2 else None
+        return [None] * (len(systems) - 1) + [wrong]
+
+    monkeypatch.setattr(audits, "audit_prompt", diverging)
+    with pytest.raises(typer.Exit) as ended:
+        audit(prompts, ["ngram"], ["chain"], target=folder, max_new_tokens=4)
+    assert ended.value.exit_code == 1
+    shown = capsys.readouterr().out
+    assert "ngram, chain 8             fp32   7/8" in shown
+    assert "near-2: differs at output token 3 (expected 7, found 9, gap of the two largest logits 0.25)" in shown
+    audit(prompts, ["ngram"], ["chain"], dtype=["bf16"], target=folder, max_new_tokens=4)  # in bf16 it is only told
+    assert "(bf16), near-2: differs" in capsys.readouterr().out
+
+
+def test_sampled_output_is_audited_too(folder, prompts):
+    done = lawfit(
+        "audit", "--prompts", prompts, "--target", folder, "-n", 12, "--temperature", 1, "--seed", 3, "--json"
+    )
+    assert done.returncode == 0, done.stderr
+    assert [row["identical"] for row in json.loads(done.stdout)["systems"]] == [8] * 4
 
 
 def test_demo_writes_its_table_json_and_page(folder, prompts, log, tmp_path):
