@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -23,9 +24,17 @@ def train(
     recipe: Annotated[str, typer.Argument(help="eagle1, hass, eagle3, glance or medusa; more with --help.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the head; a run that was killed goes on there.")],
     corpus: Annotated[
-        list[Path], typer.Option(help="Texts to train on: .parquet or .jsonl of a corpus. May be given again.")
-    ],
-    held_out: Annotated[Path, typer.Option(help="Texts of other prompts, for the learning curve.")],
+        list[Path] | None,
+        typer.Option(help="Texts to train on, .parquet or .jsonl; again for more. [the target's own output, made now]"),
+    ] = None,
+    held_out: Annotated[
+        Path | None, typer.Option(help="Texts of other prompts, for the learning curve; needed with --corpus.")
+    ] = None,
+    prompts: Annotated[
+        Path | None,
+        typer.Option(help="Prompts that the target answers for its corpus, JSON Lines. [made from word lists]"),
+    ] = None,
+    tokens: Annotated[int, typer.Option(min=100, help="Kept tokens of output to make.")] = 300_000,
     states: Annotated[
         Path | None, typer.Option(help="Folder for the target's states; made when absent (7 kB a token here).")
     ] = None,
@@ -44,32 +53,41 @@ def train(
 ) -> None:
     """Train a draft head on a frozen target, from texts that the target wrote.
 
+    Without --corpus the target first writes one: its own greedy output, loops dropped, one prompt in ten held out.
     The head, its manifest, its learning curve on held-out prompts (tokens per target pass of its trees) and a plot
     are written to --out. Recipes: eagle1, hass, eagle3, glance (working forms), hass-paper, eagle3-paper,
     glance-paper (as published), medusa.
 
     Examples
     --------
+      lawfit train hass -o my-head --target FOLDER
+
       lawfit train hass -o my-head --corpus data/corpus/training-1.parquet --held-out data/corpus/held-out-7.parquet
     """
     require_runtime()
     import torch
 
     from runtime.heads.files import load_head
+    from runtime.prompts import load_prompts
     from runtime.setup import load_target
     from runtime.training.card import write_card
-    from runtime.training.corpus import read_corpus
     from runtime.training.recipes import find_recipe
     from runtime.training.session import Course, Sources, run
+    from runtime.training.sources import kept_texts, own_output
 
     chosen = find_recipe(recipe)
     if threads:
         torch.set_num_threads(threads)
-    texts = [text for path in corpus for text in read_corpus(path) if text.kept]
-    others = [text for text in read_corpus(held_out) if text.kept]
-    if not texts or not others:
-        raise LawfitError(f"{len(texts)} texts to train on and {len(others)} held out, expected some of each")
+    if (corpus is None) != (held_out is None) or (corpus and prompts):
+        raise LawfitError("give --corpus with --held-out, or neither of them and perhaps --prompts")
     loaded = load_target(target, dtype, "cpu")
+    if corpus is None or held_out is None:
+        own = load_prompts(prompts) if prompts else None
+        with progress("kept tokens of the target's output", tokens) as advance:
+            told = _Told(advance)
+            made, held_out = own_output(loaded, own, out / "work", tokens, seed, told)
+        corpus = [made]
+    texts, others = kept_texts(corpus), kept_texts([held_out])
     folder = states or out / "states"
     reads = chosen.reads(loaded.layers)
     sources = Sources(
@@ -96,6 +114,17 @@ def train(
         )
     write_card(out, chosen, course, [*corpus, held_out], points, sys.argv[1:])
     note(f"head written to {out}")
+
+
+class _Told:
+    """Turns a count that grows into steps of a bar."""
+
+    def __init__(self, advance: Callable[[int], object]) -> None:
+        self.advance, self.count = advance, 0
+
+    def __call__(self, count: int) -> None:
+        self.advance(count - self.count)
+        self.count = count
 
 
 def _states(target: Target, texts: list[Text], reads: FeatureAddress, folder: Path) -> Features:

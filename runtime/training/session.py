@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -96,11 +96,14 @@ def cached_states(
     folder: Path,
     on_texts: Callable[[int], object],
 ) -> Features:
-    """Open the states of some texts, computed now where ``folder`` holds none; a stale cache is refused."""
+    """Open the states of some texts, computed now where ``folder`` holds none; a stale cache is refused.
+
+    The final state is always among them: it is what every head is taught by, also one that does not read it.
+    """
     identity = TargetIdentity.of(target)
     if not (folder / "fingerprint.json").is_file():
         extract(target, texts, stored, folder, on_texts=on_texts)
-    found = Features.load(folder, reads, identity)
+    found = Features.load(folder, replace(reads, final="post-norm"), identity)
     same = len(found) == len(texts) and all(
         found.text_ids(k) == (*text.prompt, *text.output) for k, text in enumerate(texts)
     )

@@ -105,3 +105,26 @@ def test_states_of_other_texts_are_refused(folder, corpora, tmp_path):
     done = lawfit(*given)
     assert done.returncode == 2
     assert "remove the folder" in done.stderr or "stale" in done.stderr
+
+
+def test_without_a_corpus_the_target_writes_its_own(folder, tmp_path):
+    prompts = tmp_path / "prompts.jsonl"
+    rows = [{"prompt_id": f"p{k}", "prompt": " ".join(f"w{(k * j + k) % 40}" for j in range(6))} for k in range(120)]
+    prompts.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    out = tmp_path / "head"
+    sizes = ("--dtype", "fp32", "--steps", 3, "--rows", 128, "--draft-words", 40, "--tokens", 400)
+    done = lawfit("train", "eagle1", "-o", out, "--target", folder, "--prompts", prompts, *sizes)
+    assert done.returncode == 0, done.stderr
+    trained, held = (
+        {json.loads(line)["prompt_id"] for line in (out / "work" / name).read_text().splitlines()}
+        for name in ("corpus.jsonl", "held-out.jsonl")
+    )
+    assert trained
+    assert held
+    assert not trained & held
+
+
+def test_a_corpus_needs_its_held_out_side(folder, corpora, tmp_path):
+    done = lawfit("train", "eagle1", "-o", tmp_path, "--target", folder, "--corpus", corpora / "training.parquet")
+    assert done.returncode == 2
+    assert "give --corpus with --held-out" in done.stderr

@@ -1,0 +1,73 @@
+"""Where a run's texts come from: corpora that are given, or the target's own output on prompts, split by prompt."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from runtime.errors import TrainingError
+from runtime.prompts import Prompt
+from runtime.target import Target
+from runtime.training.corpus import Text, grow_corpus, read_corpus
+from runtime.training.prompts import load_words, make_prompts
+
+# One prompt in ten is held out, and at most so many tokens of them are written.
+_HELD_OUT, _HELD_OUT_TOKENS = 10, 24_000
+
+
+def kept_texts(paths: Sequence[Path]) -> list[Text]:
+    """Read the texts of corpora that heads are trained on.
+
+    Raises
+    ------
+    TrainingError
+        A file is no corpus, or no text is kept.
+    """
+    texts = [text for path in paths for text in read_corpus(path) if text.kept]
+    if not texts:
+        raise TrainingError(f"{', '.join(map(str, paths))}: no text worth training on, expected some")
+    return texts
+
+
+def own_output(
+    target: Target,
+    prompts: Sequence[Prompt] | None,
+    folder: Path,
+    tokens: int,
+    seed: int,
+    on_text: Callable[[int], object] = lambda kept: None,
+) -> tuple[Path, Path]:
+    """Let the target write a corpus, and one of held-out prompts; files that are there already are gone on with.
+
+    Parameters
+    ----------
+    target
+        In the dtype in which it is fast.
+    prompts
+        Prompts to answer, one in ten held out by a hash of its name; ``None`` for prompts made from word lists, whose
+        topics of training and of holding out are different.
+    folder
+        Gets ``corpus.jsonl`` and ``held-out.jsonl``.
+    tokens, seed
+        Kept output tokens wanted, and the seed of made prompts.
+    on_text
+        Told the kept tokens of the training side after each text.
+    """
+    made, held = folder / "corpus.jsonl", folder / "held-out.jsonl"
+    sides = {side: _prompts(prompts, side, seed) for side in ("training", "held_out")}
+    folder.mkdir(parents=True, exist_ok=True)
+    grow_corpus(target, sides["held_out"], held, min(_HELD_OUT_TOKENS, max(1, tokens // _HELD_OUT)))
+    grow_corpus(target, sides["training"], made, tokens, on_text=on_text)
+    return made, held
+
+
+def _prompts(prompts: Sequence[Prompt] | None, side: str, seed: int) -> Iterator[Prompt]:
+    if prompts is None:
+        return make_prompts(load_words(side), seed)
+    wanted = side == "held_out"
+    return iter([prompt for prompt in prompts if (_place(prompt) == 0) == wanted])
+
+
+def _place(prompt: Prompt) -> int:
+    return int(hashlib.sha256(prompt.prompt_id.encode()).hexdigest(), 16) % _HELD_OUT
