@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from runtime.target import Target
     from runtime.training.corpus import Text
     from runtime.training.features import Features
+    from runtime.training.recipes import Recipe
+    from runtime.training.session import Course, CurvePoint, Sources
 
 
 def train(
@@ -67,53 +69,60 @@ def train(
     require_runtime()
     import torch
 
-    from runtime.heads.files import load_head
-    from runtime.prompts import load_prompts
     from runtime.setup import load_target
-    from runtime.training.card import write_card
     from runtime.training.recipes import find_recipe
-    from runtime.training.session import Course, Sources, run
-    from runtime.training.sources import kept_texts, own_output
+    from runtime.training.session import Course
 
     chosen = find_recipe(recipe)
-    if threads:
-        torch.set_num_threads(threads)
     if (corpus is None) != (held_out is None) or (corpus and prompts):
         raise LawfitError("give --corpus with --held-out, or neither of them and perhaps --prompts")
+    if threads:
+        torch.set_num_threads(threads)
     loaded = load_target(target, dtype, "cpu")
     if corpus is None or held_out is None:
-        own = load_prompts(prompts) if prompts else None
-        with progress("kept tokens of the target's output", tokens) as advance:
-            told = _Told(advance)
-            made, held_out = own_output(loaded, own, out / "work", tokens, seed, told)
+        made, held_out = _write_corpora(loaded, prompts, out / "work", tokens, seed)
         corpus = [made]
-    texts, others = kept_texts(corpus), kept_texts([held_out])
-    folder = states or out / "states"
-    reads = chosen.reads(loaded.layers)
-    sources = Sources(
-        loaded,
-        texts,
-        _states(loaded, texts, reads, folder / "training"),
-        _states(loaded, others, reads, folder / "held-out"),
-        reads,
-    )
     budget = 5 if chosen.kind in ("eagle", "eagle3") else 8
     course = Course(steps, rows, draft_words, curve_every, budget=budget, seed=seed)
-    with progress(f"training {recipe}", steps) as advance:
-        _, points = run(
-            chosen,
-            sources,
-            course,
-            out,
-            name=recipe,
-            begin=load_head(begin, loaded) if begin else None,
-            on_step=lambda record: advance(),
-            on_point=lambda point: note(
-                f"step {point.step}: tau {point.tau:.2f} [{point.low:.2f}, {point.high:.2f}] on held-out prompts"
-            ),
-        )
-    write_card(out, chosen, course, [*corpus, held_out], points, sys.argv[1:])
+    _run(recipe, _sources(loaded, chosen, corpus, held_out, states or out / "states"), course, out, begin)
     note(f"head written to {out}")
+
+
+def _write_corpora(target: Target, prompts: Path | None, folder: Path, tokens: int, seed: int) -> tuple[Path, Path]:
+    from runtime.prompts import load_prompts
+    from runtime.training.sources import own_output
+
+    asked = load_prompts(prompts) if prompts else None
+    with progress("kept tokens of the target's output", tokens) as advance:
+        return own_output(target, asked, folder, tokens, seed, _Told(advance))
+
+
+def _sources(target: Target, recipe: Recipe, corpus: list[Path], held_out: Path, folder: Path) -> Sources:
+    from runtime.training.session import Sources
+    from runtime.training.sources import kept_texts
+
+    texts, others = kept_texts(corpus), kept_texts([held_out])
+    reads = recipe.reads(target.layers)
+    training = _states(target, texts, reads, folder / "training")
+    return Sources(target, texts, training, _states(target, others, reads, folder / "held-out"), reads,
+                   (*corpus, held_out))  # fmt: skip
+
+
+def _run(name: str, sources: Sources, course: Course, out: Path, begin: Path | None) -> None:
+    from runtime.heads.files import load_head
+    from runtime.training.card import write_card
+    from runtime.training.recipes import find_recipe
+    from runtime.training.session import run
+
+    def tell(point: CurvePoint) -> None:
+        note(f"step {point.step}: tau {point.tau:.2f} [{point.low:.2f}, {point.high:.2f}] on held-out prompts")
+
+    recipe, first = find_recipe(name), load_head(begin, sources.target) if begin else None
+    with progress(f"training {name}", course.steps) as advance:
+        _, points = run(
+            recipe, sources, course, out, name=name, begin=first, on_step=lambda record: advance(), on_point=tell
+        )
+    write_card(out, recipe, course, sources.paths, points, sys.argv[1:])
 
 
 class _Told:

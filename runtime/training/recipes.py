@@ -140,7 +140,7 @@ RECIPES: MappingProxyType[str, Recipe] = MappingProxyType(
             UnrollRecipe(passes=7, feature_weight=0.0, token_weight=1.0, decay=0.8, through=True, noise="none"),
             taps=_LOW_MID_HIGH,
             final="none",
-            align_from=0.4,
+            align_from=0.6,
             own_head=True,
         ),
         # As the pinned code: seven passes from the start, and the target's own output head.

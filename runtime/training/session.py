@@ -79,13 +79,17 @@ class CurvePoint:
 
 @dataclass(frozen=True, eq=False)
 class Sources:
-    """What a run learns from and is judged by: kept texts and their states, of training and of held-out prompts."""
+    """What a run learns from and is judged by: kept texts and their states, of training and of held-out prompts.
+
+    ``paths`` are the files of both.
+    """
 
     target: Target
     texts: list[Text]
     features: Features
     held_out: Features
     reads: FeatureAddress
+    paths: tuple[Path, ...] = ()
 
 
 def cached_states(
