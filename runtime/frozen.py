@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -38,6 +38,7 @@ class Frozen:
         embedding = target.model.get_input_embeddings().weight.detach().to(dtype)
         head = target.model.get_output_embeddings().weight.detach().to(dtype)
         tokens = torch.arange(len(head)) if draft_tokens is None else draft_tokens
+        tokens = tokens.to(head.device)
         if tokens.unique().numel() != len(tokens) or int(tokens.max()) >= len(head):
             raise TrainingError(f"{len(tokens)} draft words, expected different token ids below {len(head)}")
         return cls(embedding, head[tokens].contiguous(), tokens)
@@ -46,6 +47,15 @@ class Frozen:
     def whole(self) -> bool:
         """Whether every token of the target can be drafted."""
         return len(self.draft_tokens) == len(self.embedding)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return self.embedding.device
+
+    def look_up(self, tokens: Sequence[int]) -> Tensor:
+        """Look up (1, R, d) embeddings of a list of token ids."""
+        return self.embed(torch.tensor([list(tokens)], device=self.device))
 
     def embed(self, tokens: Tensor) -> Tensor:
         """Look up (..., d) embeddings of token ids (...)."""
@@ -57,8 +67,8 @@ class Frozen:
 
     def draft_ids(self) -> Tensor:
         """Give t2d, (V,): the draft word of each target token, -1 where there is none."""
-        ids = torch.full((len(self.embedding),), -1)
-        ids[self.draft_tokens] = torch.arange(len(self.draft_tokens))
+        ids = torch.full((len(self.embedding),), -1, device=self.device)
+        ids[self.draft_tokens] = torch.arange(len(self.draft_tokens), device=self.device)
         return ids
 
 

@@ -123,7 +123,7 @@ class FeatureBlock(nn.Module):
 
     def positions(self, roots: Tensor, count: int | None = None) -> Tensor:
         """Give the positions (N, L) of the rows of blocks behind roots at positions (N,)."""
-        return roots[:, None] - 1 + torch.arange(self.config.block if count is None else count)
+        return roots[:, None] - 1 + torch.arange(self.config.block if count is None else count, device=roots.device)
 
     def context(self, fused: Tensor, positions: Tensor) -> tuple[Keys, ...]:
         """Give what context rows (B, R, d) offer to each layer."""
@@ -181,7 +181,7 @@ class DiffusionBlock(nn.Module):
 
     def positions(self, roots: Tensor, count: int | None = None) -> Tensor:
         """Give the positions of the rows, (N, 1 + L) unless counted otherwise, of blocks behind roots (N,)."""
-        return roots[:, None] + torch.arange(1 + self.config.block if count is None else count)
+        return roots[:, None] + torch.arange(1 + self.config.block if count is None else count, device=roots.device)
 
     def context(self, fused: Tensor, positions: Tensor) -> tuple[Keys, ...]:
         """Give what context rows (B, R, d) offer to each layer."""

@@ -71,9 +71,8 @@ class BlockSession:
         if not len(states):
             return
         dtype = self.frozen.embedding.dtype
-        embedded = self.frozen.embed(torch.tensor([list(next_tokens)])).to(dtype)
-        fused = self.head.fuse(states[None].to(dtype), embedded)
-        own = self.head.context(fused, torch.arange(self.rows, self.rows + len(states)))
+        fused = self.head.fuse(states[None].to(dtype), self.frozen.look_up(next_tokens).to(dtype))
+        own = self.head.context(fused, self._range(self.rows, len(states)))
         self.seen = tuple(a.join(b) for a, b in zip(self.seen, own, strict=True)) if self.seen else own
         self.last = fused[:, -1]
         self.rows += len(states)
@@ -81,7 +80,7 @@ class BlockSession:
     @torch.inference_mode()
     def marginals(self, root: int, depth: int) -> Marginals:
         """Run the block pass behind ``root``; give the offsets up to ``depth``."""
-        return self._read(root, self._block(self._embed([root])[:, 0])[:, :depth])
+        return self._read(root, self._block(self.frozen.look_up([root])[:, 0])[:, :depth])
 
     @torch.inference_mode()
     def propose(self, tokens: Sequence[int], prompt_len: int, max_depth: int) -> Candidates:
@@ -89,7 +88,7 @@ class BlockSession:
         root, depth = int(tokens[-1]), min(self.head.config.block, max_depth)
         if self.last is None or depth < 1:
             return Candidates.none(root)
-        predicted = self._block(self._embed([root])[:, 0])
+        predicted = self._block(self.frozen.look_up([root])[:, 0])
         first = self._read(root, predicted[:, :depth])
         least = self.offer.extend_above
         spine = confident_spine(first, least) if least is not None else 0
@@ -99,28 +98,30 @@ class BlockSession:
         extended = Extended(first, beyond.prefix(max_depth - spine), spine)
         return best_candidates(extended, root, self.offer.nodes, passes=2)
 
-    def _embed(self, tokens: list[int]) -> Tensor:
-        return self.frozen.embed(torch.tensor([tokens])).to(self.frozen.embedding.dtype)
+    def _range(self, start: int, count: int) -> Tensor:
+        return torch.arange(start, start + count, device=self.frozen.device)
 
     def _block(self, root: Tensor) -> Tensor:
         """Run the first pass behind a root's embedding (1, d): (1, L, d)."""
         assert self.last is not None
         rows = self.head.start(self.last, root)
-        positions = self.head.positions(torch.tensor([self.rows]))
-        mask = torch.ones(1, 1, 1, self.rows + rows.shape[1], dtype=torch.bool)
+        positions = self.head.positions(self._range(self.rows, 1))
+        mask = self._range(0, self.rows + rows.shape[1])[None, None, None] >= 0
         return self.head(rows, positions, self.seen, mask)[:, self.head.rows_before :]  # type: ignore[no-any-return]
 
     def _beyond(self, root: int, predicted: Tensor, spine: list[int]) -> Marginals:
         """Run the second pass, with the spine revealed; nothing of it is kept."""
         assert not isinstance(self.head, MedusaHeads)
-        start = self.head.extend(predicted[:, : len(spine)], self._embed(spine), self._embed([root])[:, 0])
+        start = self.head.extend(
+            predicted[:, : len(spine)], self.frozen.look_up(spine), self.frozen.look_up([root])[:, 0]
+        )
         seen, count = self.seen, self.rows
         if start.context is not None:
-            added = self.head.context(start.context, torch.arange(count, count + len(spine)))
+            added = self.head.context(start.context, self._range(count, len(spine)))
             seen = tuple(a.join(b) for a, b in zip(seen, added, strict=True))
             count += len(spine)
-        positions = self.head.positions(torch.tensor([self.rows + start.shift]), start.rows.shape[1])
-        mask = torch.ones(1, 1, 1, count + start.rows.shape[1], dtype=torch.bool)
+        positions = self.head.positions(self._range(self.rows + start.shift, 1), start.rows.shape[1])
+        mask = self._range(0, count + start.rows.shape[1])[None, None, None] >= 0
         out = self.head(start.rows, positions, seen, mask)[:, self.head.rows_before + start.shown :]
         return self._read(spine[-1], out)
 
@@ -129,4 +130,4 @@ class BlockSession:
         logits = (predicted[0].to(self.frozen.head.dtype) @ self.head.output(self.frozen).T).float()
         top = logits.log_softmax(-1).topk(min(self.offer.words, logits.shape[-1]), dim=-1)
         tokens = self.frozen.draft_tokens[top.indices]
-        return Marginals(root, tokens.numpy(), np.minimum(top.values.double().numpy(), 0.0))
+        return Marginals(root, tokens.cpu().numpy(), np.minimum(top.values.double().cpu().numpy(), 0.0))

@@ -57,11 +57,11 @@ class FeatureSession:
         if not len(states):
             return
         read = self.head.read(states[None].to(self.frozen.embedding.dtype))
-        fused = self.head.fuse(read, self.frozen.embed(torch.tensor([list(next_tokens)])).to(read.dtype))
-        positions = torch.arange(self.rows, self.rows + len(states))
+        fused = self.head.fuse(read, self.frozen.look_up(next_tokens).to(read.dtype))
+        positions = torch.arange(self.rows, self.rows + len(states), device=read.device)
         own = self.head.keys(fused, positions)
         self.keys = own if self.keys is None else self.keys.join(own)
-        mask = torch.ones(1, 1, 1, self.rows, dtype=torch.bool)
+        mask = torch.ones(1, 1, 1, self.rows, dtype=torch.bool, device=read.device)
         self.last = self.head(fused[:, -1:], positions[-1:], self.keys, mask)
 
     @torch.inference_mode()
@@ -92,11 +92,13 @@ class _Draft:
     def _pass(self, trie: Trie, nodes: Sequence[int]) -> Tensor:
         """Feed one row for each node: its parent's state and its own word."""
         source = torch.stack([self.states[trie.parent[node]] for node in nodes])[None]
-        words = torch.tensor([[trie.tokens[node] for node in nodes]])
-        fused = self.head.fuse(source, self.frozen.embed(words).to(source.dtype))
-        positions = torch.tensor([self.committed + trie.depth[node] - 1 for node in nodes])
+        words = self.frozen.look_up([trie.tokens[node] for node in nodes])
+        fused = self.head.fuse(source, words.to(source.dtype))
+        device = self.frozen.device
+        positions = torch.tensor([self.committed + trie.depth[node] - 1 for node in nodes], device=device)
         self.kept = self.kept.join(self.head.keys(fused, positions))
         # The root has no draft row: its own is the last committed one.
-        drafted = torch.from_numpy(trie.visible(nodes)[:, 1:])
-        mask = torch.cat([torch.ones(len(nodes), self.committed, dtype=torch.bool), drafted], dim=1)
+        drafted = torch.from_numpy(trie.visible(nodes)[:, 1:]).to(device)
+        before = torch.ones(len(nodes), self.committed, dtype=torch.bool, device=device)
+        mask = torch.cat([before, drafted], dim=1)
         return self.head(fused, positions, self.kept, mask[None, None])[0]

@@ -56,7 +56,7 @@ class MedusaHeads(nn.Module):
 
     def positions(self, roots: Tensor) -> Tensor:
         """Give positions (N, L), which no head reads."""
-        return roots[:, None] + torch.arange(self.config.block)
+        return roots[:, None] + torch.arange(self.config.block, device=roots.device)
 
     def context(self, fused: Tensor, positions: Tensor) -> tuple[Keys, ...]:
         """Offer no rows: no head attends."""

@@ -82,10 +82,11 @@ class SampledSession:
             return SampledChain.of(int(tokens[-1]), drawn, rows[:0])
         for level in range(depth):
             if level:
-                fused = head.fuse(state, frozen.embed(torch.tensor([drawn[-1:]])).to(state.dtype))
-                positions = torch.tensor([keys.count])
+                fused = head.fuse(state, frozen.look_up(drawn[-1:]).to(state.dtype))
+                positions = torch.tensor([keys.count], device=frozen.device)
                 keys = keys.join(head.keys(fused, positions))
-                state = head(fused, positions, keys, torch.ones(1, 1, 1, keys.count, dtype=torch.bool))
+                mask = torch.ones(1, 1, 1, keys.count, dtype=torch.bool, device=frozen.device)
+                state = head(fused, positions, keys, mask)
             rows[level] = self._probs(state[0, -1])
             drawn.append(draw(rows[level], rng.random()))
         return SampledChain.of(int(tokens[-1]), drawn, rows, passes=len(drawn))
