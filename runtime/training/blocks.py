@@ -7,12 +7,11 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from runtime.frozen import Frozen
 from runtime.training.batches import Batch
 from runtime.training.distillation import Teacher, distil, hard, soft
-from runtime.training.objectives import COVERAGE_DECAY
+from runtime.training.objectives import COVERAGE_DECAY, smooth_l1
 
 
 @dataclass(frozen=True)
@@ -111,10 +110,7 @@ def block_loss(
         else hard(frozen.draft_ids()[batch.tokens[text, place]], len(frozen.draft_tokens))
     )
     distilled = distil(rows, head.output(frozen), teacher, weight)
-    regression = torch.zeros(())
-    if recipe.feature_weight:
-        each = functional.smooth_l1_loss(rows.float(), wanted.float(), reduction="none").mean(-1)
-        regression = (each * weight).mean()
+    regression = smooth_l1(rows, wanted, weight) if recipe.feature_weight else torch.zeros(())
     right = [float(distilled.accuracy[offset == j].float().mean()) for j in range(block) if (offset == j).any()]
     return BlockLoss(
         recipe.token_weight * distilled.loss + recipe.feature_weight * regression,

@@ -1,4 +1,4 @@
-"""What a drafter is trained on; every loss is in fp32, and is a mean over the supervised rows."""
+"""What a drafter is trained on beside cross entropy (`runtime.training.distillation`); losses are means in fp32."""
 
 from __future__ import annotations
 
@@ -27,36 +27,20 @@ def eagle_loss(
     return feature_weight * feature_loss + token_weight * token_loss
 
 
-def smooth_l1(predicted: Tensor, wanted: Tensor, supervise: Tensor, beta: float = 1.0) -> Tensor:
-    """Smooth-L1 distance of features (R, d): r^2 / (2 beta) below beta, then |r| - beta / 2; mean over d and rows."""
-    each = functional.smooth_l1_loss(predicted.float(), wanted.float(), beta=beta, reduction="none").mean(dim=-1)
-    return _mean(each, supervise)
+def smooth_l1(predicted: Tensor, wanted: Tensor, weight: Tensor | None = None, beta: float = 1.0) -> Tensor:
+    """Smooth-L1 distance of features (R, d): r^2 / (2 beta) below beta, then |r| - beta / 2; mean over d and rows.
 
+    ``weight`` (R,) weighs the rows, 1 by default.
 
-def soft_cross_entropy(logits: Tensor, target_prob: Tensor, supervise: Tensor) -> Tensor:
-    """Cross entropy against the target's distribution (R, V), which need not sum to 1; nats."""
-    each = -(target_prob.float() * log_softmax(logits)).sum(dim=-1)
-    return _mean(each, supervise)
-
-
-def top_k_loss(logits: Tensor, target_prob: Tensor, supervise: Tensor, k: int = HASS_TOP_K) -> Tensor:
-    """Cross entropy over the target's k likeliest tokens, their mass not renormalised (HASS; seed 000, 0x07A)."""
-    mass, tokens = target_prob.float().topk(min(k, target_prob.shape[-1]), dim=-1)
-    each = -(mass * log_softmax(logits).gather(-1, tokens)).sum(dim=-1)
-    return _mean(each, supervise)
-
-
-def coverage_loss(logits: Tensor, tokens: Tensor, supervise: Tensor, decay: float = COVERAGE_DECAY) -> Tensor:
-    """Top-1 coverage of the target's token at every block offset, offset j weighted by decay^j (GLANCE 3.4).
-
-    Parameters
-    ----------
-    logits, tokens, supervise
-        (R, L, V), (R, L) and (R, L), offsets 1..L along the second axis.
+    Raises
+    ------
+    TrainingError
+        There is no row.
     """
-    weight = decay ** torch.arange(1, logits.shape[1] + 1, device=logits.device)
-    picked = log_softmax(logits).gather(-1, tokens[..., None])[..., 0]
-    return _mean(-picked * weight, supervise)
+    if not len(predicted):
+        raise TrainingError("no supervised row: skip the step, weight decay included")
+    each = functional.smooth_l1_loss(predicted.float(), wanted.float(), beta=beta, reduction="none").mean(dim=-1)
+    return each.mean() if weight is None else (each * weight).mean()
 
 
 def pass_weights(passes: int, decay: float = EAGLE3_DECAY) -> list[float]:
@@ -72,17 +56,3 @@ def feature_noise(features: Tensor, generator: torch.Generator, *, length: int |
     amplitude = 0.1 if length is None else 0.1 * 512 / length
     noise = torch.rand(features.shape, generator=generator, dtype=torch.float32, device=features.device)
     return features + ((noise - 0.5) * 2 * amplitude).to(features.dtype)
-
-
-def log_softmax(logits: Tensor) -> Tensor:
-    """Log-softmax in fp32, clamped at -60: far below, a CPU's exp is many times slower, and the loss says no more."""
-    shifted = logits.float() - logits.float().amax(dim=-1, keepdim=True)
-    shifted = shifted.clamp_min(-60.0)
-    return shifted - shifted.exp().sum(dim=-1, keepdim=True).log()
-
-
-def _mean(each: Tensor, supervise: Tensor) -> Tensor:
-    count = supervise.sum()
-    if not count:
-        raise TrainingError("no supervised row: skip the step, weight decay included")
-    return torch.where(supervise, each, torch.zeros_like(each)).sum() / count

@@ -136,11 +136,7 @@ def _loss(
 ) -> PassLoss:
     teacher = top_k(wanted, frozen.head, HASS_TOP_K) if recipe.distill == "top-k" else soft(wanted, frozen.head)
     distilled = distil(head.readout(predicted), head.output(frozen), teacher)
-    regression = (
-        smooth_l1(predicted, wanted, torch.ones(len(predicted), dtype=torch.bool))
-        if recipe.feature_weight
-        else torch.zeros(())
-    )
+    regression = smooth_l1(predicted, wanted) if recipe.feature_weight else torch.zeros(())
     return PassLoss(
         weight * eagle_loss(regression, distilled.loss, recipe.feature_weight, recipe.token_weight),
         float(regression.detach()),

@@ -83,3 +83,29 @@ def test_no_rows_are_refused(drawn):
     states, wanted, head = drawn
     with pytest.raises(TrainingError, match="no supervised row"):
         distil(states[:0], head, soft(wanted[:0], head))
+
+
+def test_top_k_mass_is_not_renormalised():
+    head = torch.eye(6)
+    prob = torch.tensor([[0.4, 0.3, 0.1, 0.1, 0.06, 0.04]])
+    states = torch.randn(1, 6, generator=torch.Generator().manual_seed(3))
+    share = prob[:, :2] / prob[:, :2].sum()
+    renormalised = -(share * states.log_softmax(-1)[:, :2]).sum()
+    assert distil(states, head, top_k(prob.log(), head, 2)).loss.item() == pytest.approx(0.7 * float(renormalised))
+    whole = distil(states, head, soft(prob.log(), head)).loss.item()
+    for k in (6, 10):
+        assert distil(states, head, top_k(prob.log(), head, k)).loss.item() == pytest.approx(whole)
+
+
+def test_the_loss_is_entropy_plus_divergence(drawn):
+    states, wanted, head = drawn
+    prob = (wanted @ head.T).softmax(-1)
+    own = -(prob * prob.log()).sum(-1)
+    divergence = functional.kl_div((states @ head.T).log_softmax(-1), prob, reduction="none").sum(-1)
+    found = distil(states, head, soft(wanted, head)).loss.item()
+    assert found == pytest.approx((own + divergence).mean().item(), rel=1e-5)
+
+
+def test_a_word_far_below_costs_sixty_nats_and_no_infinity():
+    states = torch.tensor([[0.0, -1e4]])
+    assert distil(states, torch.eye(2), hard(torch.tensor([1]), 2)).loss.item() == pytest.approx(60.0)
