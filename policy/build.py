@@ -32,8 +32,8 @@ def best_first(rows: Rows, root: int, budget: int) -> DraftTree:
     DraftTree
         ``log_score`` holds the log path values.
     """
-    if budget < 0:
-        raise TreeError(f"budget {budget}, expected >= 0")
+    if not isinstance(budget, (int, np.integer)) or budget < 0:
+        raise TreeError(f"budget {budget!r}, expected a whole number >= 0")
     tokens, parents, scores = [root], [-1], [0.0]
     # A heap entry stands for a node and, lazily, for its worse siblings:
     # (-value, depth, insertion, parent row, key of the row of alternatives, index in it).

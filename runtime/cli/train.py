@@ -112,13 +112,15 @@ def _run(name: str, sources: Sources, course: Course, out: Path, begin: Path | N
     from runtime.heads.files import load_head
     from runtime.training.card import write_card
     from runtime.training.recipes import find_recipe
-    from runtime.training.session import run
+    from runtime.training.session import run, steps_done
 
     def tell(point: CurvePoint) -> None:
         note(f"step {point.step}: tau {point.tau:.2f} [{point.low:.2f}, {point.high:.2f}] on held-out prompts")
 
     recipe, first = find_recipe(name), load_head(begin, sources.target) if begin else None
     with progress(f"training {name}", course.steps) as advance:
+        if done := steps_done(out):
+            advance(done)
         _, points = run(
             recipe, sources, course, out, name=name, begin=first, on_step=lambda record: advance(), on_point=tell
         )

@@ -26,13 +26,14 @@ from runtime.heads.drafter import Head, HeadDrafter
 from runtime.heads.drafting import Expansion
 from runtime.heads.eagle import EagleHead
 from runtime.heads.files import LOOKUP, save_head
-from runtime.manifest import TargetIdentity
+from runtime.manifest import TargetIdentity, weights_digest
 from runtime.states import FeatureAddress
 from runtime.target import DTYPES, Target
 from runtime.training.batches import Batch, batches
 from runtime.training.corpus import Text
 from runtime.training.evaluation import Walked, tau, walk_texts
 from runtime.training.features import Features, extract
+from runtime.training.identity import claim, texts_digest
 from runtime.training.loop import Schedule, train
 from runtime.training.recipes import Part, Recipe
 
@@ -137,6 +138,18 @@ def run(
     """
     target, dtype = sources.target, DTYPES[sources.target.dtype]
     words = _words(sources, course)
+    claim(
+        folder / "work",
+        {
+            "recipe": [name, asdict(recipe)],
+            **asdict(course),
+            "texts": texts_digest(sources.texts),
+            "target": asdict(TargetIdentity.of(target)),
+            "dtype": target.dtype,
+            "theta": theta,
+            "from": "" if begin is None else weights_digest(begin.head),
+        },
+    )
     head = recipe.head(target, words, theta, course.seed)
     if begin is not None:
         begin_from(head, begin)
@@ -225,6 +238,11 @@ def _words(sources: Sources, course: Course) -> Tensor:
 def _read_log(folder: Path) -> list[dict[str, Any]]:
     path = folder / "log.jsonl"
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+
+
+def steps_done(folder: Path) -> int:
+    """Count the steps that a run in ``folder`` has saved."""
+    return len(_read_log(folder / "work"))
 
 
 def _read_curve(path: Path) -> list[CurvePoint]:

@@ -128,3 +128,17 @@ def test_a_corpus_needs_its_held_out_side(folder, corpora, tmp_path):
     done = lawfit("train", "eagle1", "-o", tmp_path, "--target", folder, "--corpus", corpora / "training.parquet")
     assert done.returncode == 2
     assert "give --corpus with --held-out" in done.stderr
+
+
+def test_a_folder_is_gone_on_with_by_the_same_run_only(folder, corpora, tmp_path):
+    out = tmp_path / "head"
+    assert lawfit(*arguments(folder, corpora, out, "eagle1", 2)).returncode == 0
+    assert lawfit(*arguments(folder, corpora, out, "eagle1", 2)).returncode == 0
+    for recipe, steps, more, named in (
+        ("hass", 2, (), "recipe"),
+        ("eagle1", 3, (), "steps"),
+        ("eagle1", 2, ("--seed", 1), "seed"),
+    ):
+        done = lawfit(*arguments(folder, corpora, out, recipe, steps), *more)
+        assert done.returncode == 2
+        assert f"another run was begun here: {named} is" in done.stderr
