@@ -48,8 +48,8 @@ class Conditioned:
 
     @property
     def name(self) -> str:
-        """The drafter's own."""
-        return self.drafter.name
+        """The drafter's, and what was done to it."""
+        return f"{self.drafter.name}@{self.how}"
 
     @property
     def max_nodes(self) -> int:

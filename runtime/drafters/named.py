@@ -6,6 +6,7 @@ from pathlib import Path
 
 from policy.match_weights import MatchWeights
 from runtime.drafters import Drafter
+from runtime.drafters.conditioned import Conditioned, bank_of
 from runtime.drafters.mixed import MixedDrafter
 from runtime.drafters.ngram import NgramDrafter
 from runtime.drafters.none import NoDrafter
@@ -16,7 +17,9 @@ from runtime.heads.files import LOOKUP, load_head
 from runtime.heads.trie import Expansion
 from runtime.target import Target
 
-NAMES = "ngram, random, none, the folder of a head, HEAD+ngram, or two-model:FOLDER of a smaller model"
+NAMES = "ngram, random, none, a head's folder, HEAD+ngram, HEAD@zeroed, HEAD@swapped, or two-model:FOLDER"
+# Whose states a swapped head reads: any text that no prompt is about.
+_OTHER = "The quick brown fox jumps over the lazy dog, and nobody in the village minds. " * 3
 
 
 def make_drafter(name: str, target: Target) -> Drafter:
@@ -26,7 +29,8 @@ def make_drafter(name: str, target: Target) -> Drafter:
     ----------
     name
         ``ngram``, ``random``, ``none``, a head's folder, such a folder with ``+ngram`` (mixed with lookup by the length
-        of the match), or ``two-model:`` and the folder of a smaller model of the same vocabulary.
+        of the match), with ``@zeroed`` or ``@swapped`` (it reads zeros, or the states of another text: the paper's
+        ablation), or ``two-model:`` and the folder of a smaller model of the same vocabulary.
 
     Raises
     ------
@@ -43,6 +47,11 @@ def make_drafter(name: str, target: Target) -> Drafter:
     if name.startswith("two-model:"):
         small = Target.load(Path(name.removeprefix("two-model:")), target.dtype, str(target.device))
         return TwoModelDrafter(small, Expansion()).require(target)
+    for how in ("zeroed", "swapped"):
+        if name.endswith(f"@{how}"):
+            head = make_drafter(name.removesuffix(f"@{how}"), target)
+            bank = bank_of(target, target.encode(_OTHER), head) if how == "swapped" else None
+            return Conditioned(head, how, bank)
     folder = Path(name.removesuffix("+ngram"))
     if not folder.is_dir():
         raise TargetError(f"drafter {name!r}, expected {NAMES}")

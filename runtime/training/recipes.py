@@ -134,7 +134,8 @@ RECIPES: MappingProxyType[str, Recipe] = MappingProxyType(
         "eagle1": Recipe("eagle"),
         # As the paper: both losses weigh 1, all passes from the start.
         "hass-paper": Recipe("eagle", UnrollRecipe(passes=3, distill="top-k", token_weight=1.0, noise="none")),
-        "hass": Recipe("eagle", UnrollRecipe(passes=3, distill="top-k", noise="none"), align_from=0.4),
+        # Begins from a trained eagle1 head (--from), with half its step size.
+        "hass": Recipe("eagle", UnrollRecipe(passes=3, distill="top-k", noise="none"), learning_rate=5e-4),
         "eagle3": Recipe(
             "eagle3",
             UnrollRecipe(passes=7, feature_weight=0.0, token_weight=1.0, decay=0.8, through=True, noise="none"),

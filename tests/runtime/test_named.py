@@ -38,6 +38,8 @@ def test_every_name_drafts_and_leaves_the_output_alone(loaded, head_folder, fold
         "random": "random",
         str(head_folder): "eagle1",
         f"{head_folder}+ngram": "eagle1+ngram",
+        f"{head_folder}@zeroed": "eagle1@zeroed",
+        f"{head_folder}@swapped": "eagle1@swapped",
         f"two-model:{folder}": "two-model",
     }
     prompt = [1, 2, 3, 1, 2, 3, 1, 2]
