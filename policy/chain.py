@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from policy.candidates import Candidates
-from policy.controller import Controller, Decision
+from policy.controller import Controller, Decision, require_size
 from policy.tree import DraftTree
 
 
@@ -28,6 +28,10 @@ class FixedChain:
     """A chain of the same depth every round."""
 
     depth: int
+
+    def __post_init__(self) -> None:
+        """Refuse what is no size."""
+        require_size("depth", self.depth)
 
     def start(self) -> Controller:
         """Begin a request; a fixed depth has no state."""

@@ -12,6 +12,7 @@ from policy.acceptance import Acceptance
 from policy.build import best_first
 from policy.candidates import Candidates
 from policy.cost import CostTable
+from policy.errors import TreeError
 from policy.history import History, scored
 from policy.level import Level
 from policy.sizing import Size, choose
@@ -46,11 +47,21 @@ class Policy(Protocol):
         ...
 
 
+def require_size(name: str, value: object) -> None:
+    """Raise `TreeError` unless ``value`` is a whole number of at least 0."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 0:
+        raise TreeError(f"{name} is {value!r}, expected a whole number of at least 0")
+
+
 @dataclass(frozen=True)
 class FixedBudget:
     """The same budget every round, by raw draft probability; budget 0 is plain decoding."""
 
     budget: int
+
+    def __post_init__(self) -> None:
+        """Refuse what is no size."""
+        require_size("budget", self.budget)
 
     def start(self) -> Controller:
         """Begin a request; a fixed budget has no state."""

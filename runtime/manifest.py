@@ -15,6 +15,7 @@ from runtime.errors import ManifestMismatch
 from runtime.states import FeatureAddress
 from runtime.target import Target
 
+_DTYPES = ("fp16", "bf16", "fp32")
 FORMAT, VERSION = "lawfit.drafter", 1
 TREE_ABI = "parent-array, best-first, root excluded, 1"
 
@@ -89,6 +90,8 @@ class Manifest:
         for name in ("hidden_size", "layers", "vocabulary", "tokenizer", "weights"):
             self._same(f"target.{name}", getattr(self.target, name), getattr(found, name), source)
         self._same("tree_abi", self.tree_abi, TREE_ABI, source)
+        if self.dtype not in _DTYPES:
+            raise ManifestMismatch(f"{source}: dtype is {self.dtype!r:.40}, expected {', '.join(_DTYPES)}")
 
     @staticmethod
     def _same(name: str, own: object, found: object, source: str) -> None:

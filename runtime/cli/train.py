@@ -48,7 +48,7 @@ def train(
     rows: Annotated[int, typer.Option(min=16, help="Places of a batch.")] = 1500,
     draft_words: Annotated[int, typer.Option(min=0, help="Draft vocabulary; 0 for the target's own.")] = 12288,
     curve_every: Annotated[int, typer.Option(min=1, help="Steps between points of the learning curve.")] = 200,
-    seed: Annotated[int, typer.Option(min=0, help="Of weights, batches and noise.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=1_000_000, help="Of weights, batches and noise.")] = 0,
     threads: Annotated[int, typer.Option(min=0, help="CPU threads; 0 for torch's choice.")] = 0,
     target: TargetFolder = None,
     dtype: Annotated[str, typer.Option(help="fp32, or bf16 for the products where that is fast.")] = "bf16",
@@ -99,9 +99,10 @@ def _write_corpora(target: Target, prompts: Path | None, folder: Path, tokens: i
 
 def _sources(target: Target, recipe: Recipe, corpus: list[Path], held_out: Path, folder: Path) -> Sources:
     from runtime.training.session import Sources
-    from runtime.training.sources import kept_texts
+    from runtime.training.sources import kept_texts, require_other_prompts
 
-    texts, others = kept_texts(corpus), kept_texts([held_out])
+    texts, others = kept_texts(corpus, target), kept_texts([held_out], target)
+    require_other_prompts(texts, others)
     reads = recipe.reads(target.layers)
     training = _states(target, texts, reads, folder / "training")
     return Sources(target, texts, training, _states(target, others, reads, folder / "held-out"), reads,

@@ -84,10 +84,11 @@ def load_head(folder: Path, target: Target) -> HeadDrafter:
     manifest = read_manifest(folder)
     source = str(folder / MANIFEST)
     manifest.require(target, source)
+    manifest.features.check(target.layers, source)
     head = make_head(manifest.head, source)
     require_reads(head, manifest.features, source)
     tensors = _tensors(folder / WEIGHTS, manifest)
-    words = tensors.pop(WORDS).long()
+    words = _words(tensors.pop(WORDS), head, target, folder / WEIGHTS)
     own = head.state_dict()
     for name in sorted(set(own) | set(tensors)):
         found = tuple(tensors[name].shape) if name in tensors else "absent"
@@ -96,8 +97,22 @@ def load_head(folder: Path, target: Target) -> HeadDrafter:
             raise ManifestMismatch(f"{folder / WEIGHTS}: {name} is {found}, the head has {wanted}")
     dtype = DTYPES[target.dtype]
     head.load_state_dict({name: value.to(dtype) for name, value in tensors.items()}, assign=True)
+    broken = [name for name, value in head.state_dict().items() if not bool(torch.isfinite(value).all())]
+    if broken:
+        raise ManifestMismatch(f"{folder / WEIGHTS}: {broken[0]} holds values that are not finite")
     head.to(target.device).eval().requires_grad_(False)
     return HeadDrafter(head, Frozen.of(target, words, dtype), manifest.features, name=manifest.recipe)
+
+
+def _words(words: Tensor, head: Head, target: Target, path: Path) -> Tensor:
+    """Check a draft vocabulary against the head and the target."""
+    own = getattr(head.config, "words", 0)
+    if words.ndim != 1 or words.is_floating_point() or not len(words) or (own and own != len(words)):
+        shown = f"{tuple(words.shape)} of {words.dtype}, expected {own or 'some'} token ids"
+        raise ManifestMismatch(f"{path}: {WORDS} is {shown}")
+    if not 0 <= int(words.min()) <= int(words.max()) < target.vocabulary or words.unique().numel() != len(words):
+        raise ManifestMismatch(f"{path}: {WORDS} reaches {int(words.max())}, expected different ids of the target")
+    return words.long()
 
 
 def words_digest(draft_tokens: Tensor) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, fields
 from types import MappingProxyType
 from typing import Any, get_type_hints
@@ -38,7 +39,7 @@ def head_fields(head: Head) -> dict[str, Any]:
 
 
 def make_head(values: dict[str, Any], source: str) -> Head:
-    """Make an untrained head from what `head_fields` gave.
+    """Make a head without weights, on the device ``meta``, from what `head_fields` gave.
 
     Raises
     ------
@@ -54,10 +55,10 @@ def make_head(values: dict[str, Any], source: str) -> Head:
     config = _config(config_class, {key: value for key, value in values.items() if key != "kind"}, f"{source}: head")
     try:
         with torch.device("meta"):
-            size = sum(parameter.numel() for parameter in head_class(config).parameters())
-        if size > _MOST_PARAMETERS:
+            head = head_class(config)
+        if (size := sum(parameter.numel() for parameter in head.parameters())) > _MOST_PARAMETERS:
             raise ValueError(f"{size} parameters, expected at most {_MOST_PARAMETERS}")
-        return head_class(config)  # type: ignore[no-any-return]
+        return head  # type: ignore[no-any-return]
     except (ValueError, RuntimeError, ZeroDivisionError, TypeError) as error:
         raise ManifestMismatch(
             f"{source}: head: sizes that make no head ({str(error).splitlines()[0]:.120})"
@@ -75,6 +76,8 @@ def _config(kind: type, values: dict[str, Any], where: str) -> Any:
             read[name] = _config(Shape, value, f"{where}.{name}")
         else:
             read[name] = typed(value, hints[name], f"{where}.{name}")
+            if isinstance(read[name], float) and not 0 < read[name] < math.inf:
+                raise ManifestMismatch(f"{where}.{name} is {value!r:.40}, expected a positive number")
             least = 0 if defaults[name] == 0 else 1  # 0 is a size only where it stands for a default
             if type(read[name]) is int and not least <= read[name] <= 1 << 24:
                 raise ManifestMismatch(f"{where}.{name} is {read[name]}, expected a size")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -36,13 +37,18 @@ def write_card(
         "command": " ".join(["lawfit", *command]),
         "recipe": asdict(recipe),
         "course": asdict(course),
-        "corpora": {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in corpora},
+        "corpora": [[path.name, hashlib.sha256(path.read_bytes()).hexdigest()] for path in corpora],
         "seconds": round(sum(record["seconds"] for record in log), 1),
-        "curve": [asdict(point) for point in points],
+        "curve": [{name: finite(value) for name, value in asdict(point).items()} for point in points],
         "log": smoothed(log),
     }
-    write_text(folder / "training.json", json.dumps(card, indent=1) + "\n")
+    write_text(folder / "training.json", json.dumps(card, indent=1, allow_nan=False) + "\n")
     _draw(card, folder / "training.png")
+
+
+def finite(value: float) -> float | None:
+    """Give a number that JSON can hold."""
+    return value if math.isfinite(value) else None
 
 
 def smoothed(log: Sequence[dict[str, float]]) -> list[dict[str, float]]:
@@ -74,8 +80,9 @@ def plot_losses(log: Sequence[dict[str, float]], *, ax: Axes) -> Axes:
 def plot_learning(points: Sequence[dict[str, float]], *, ax: Axes) -> Axes:
     """Draw tokens per target pass on held-out prompts, with 95% intervals, against the step."""
     steps, mean = [point["step"] for point in points], [point["tau"] for point in points]
-    low, high = [point["low"] for point in points], [point["high"] for point in points]
-    ax.fill_between(steps, low, high, color=COLOURS[0], alpha=0.15, linewidth=0)
+    if all(point["low"] is not None for point in points):
+        low, high = [point["low"] for point in points], [point["high"] for point in points]
+        ax.fill_between(steps, low, high, color=COLOURS[0], alpha=0.15, linewidth=0)
     ax.plot(steps, mean, color=COLOURS[0], marker="o", markersize=4)
     ax.set_xlabel("step")
     ax.set_ylabel("tokens per target pass, held out")

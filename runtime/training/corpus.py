@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
+from types import MappingProxyType
 
 import polars as pl
 
@@ -19,6 +20,15 @@ from runtime.slots import generate_many
 from runtime.target import Target
 
 SHORTEST = 12
+_SCHEMA = MappingProxyType(
+    {
+        "prompt_id": pl.String,
+        "task": pl.String,
+        "prompt": pl.List(pl.UInt32),
+        "output": pl.List(pl.UInt32),
+        "kept": pl.Boolean,
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -91,6 +101,7 @@ def grow_corpus(
 
     if kept >= tokens:
         return kept
+    _cut_last_line(path)
     with path.open("a", encoding="utf-8") as file:
         for ids, output in generate_many(target, encoded(), slots, max_new_tokens):
             prompt = names[tuple(ids)].pop()
@@ -102,6 +113,13 @@ def grow_corpus(
             if kept >= tokens:
                 return kept
     return kept
+
+
+def _cut_last_line(path: Path) -> None:
+    """Remove a line that a kill cut short: what is appended would become a part of it."""
+    if path.exists():
+        with path.open("rb+") as file:
+            file.truncate(file.read().rfind(b"\n") + 1)
 
 
 def read_corpus(path: Path, limit: int | None = None) -> list[Text]:
@@ -118,20 +136,24 @@ def read_corpus(path: Path, limit: int | None = None) -> list[Text]:
         raise TrainingError(f"{path}: no such file, expected a corpus")
     if path.suffix == ".parquet":
         try:
-            rows = pl.read_parquet(path).select("prompt_id", "task", "prompt", "output", "kept").head(limit or 1 << 40)
+            rows = pl.read_parquet(path).select(*_SCHEMA).cast(dict(_SCHEMA)).head(limit or 1 << 40)  # type: ignore[arg-type]
         except (pl.exceptions.PolarsError, OSError) as error:
-            raise TrainingError(f"{path}: not a corpus ({str(error).splitlines()[0]})") from error
-        return [Text(name, task, tuple(ids), tuple(out), kept) for name, task, ids, out, kept in rows.iter_rows()]
-    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+            raise TrainingError(f"{path}: not a corpus ({str(error).splitlines()[0]:.160})") from error
+        columns = list(rows.iter_rows())
+        if any(value is None or (isinstance(value, list) and None in value) for row in columns for value in row):
+            raise TrainingError(f"{path}: not a corpus: a value is absent")
+        return [Text(name, task, tuple(ids), tuple(out), kept) for name, task, ids, out, kept in columns]
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    except UnicodeDecodeError as error:
+        raise TrainingError(f"{path}: not a corpus: not UTF-8 ({error})") from error
     whole = [line for line in lines if line.endswith("\n")]
     return [_text(line, f"{path}:{number}") for number, line in enumerate(islice(whole, limit), 1)]
 
 
 def pack_corpus(texts: Sequence[Text], path: Path) -> None:
     """Write texts as Parquet, a quarter of the size of their lines."""
-    tokens = pl.List(pl.UInt32)
-    schema = {"prompt_id": pl.String, "task": pl.String, "prompt": tokens, "output": tokens, "kept": pl.Boolean}
-    frame = pl.DataFrame([asdict(text) for text in texts], schema=schema)
+    frame = pl.DataFrame([asdict(text) for text in texts], schema=dict(_SCHEMA))
     with replacing(path) as temporary:
         frame.write_parquet(temporary, compression="zstd", compression_level=19)
 

@@ -12,6 +12,7 @@ from lawfit.bootstrap import Interval, bootstrap
 from policy.candidates import Candidates
 from policy.tree import DraftTree
 from runtime.drafters import Drafter
+from runtime.errors import TrainingError
 from runtime.training.features import Features
 
 Build = Callable[[Candidates], DraftTree]
@@ -73,5 +74,7 @@ def walk_texts(drafter: Drafter, features: Features, texts: Sequence[int], build
 
 def tau(walked: Sequence[Walked]) -> Interval:
     r"""Tokens per target pass, :math:`\tau = E[a] + 1`, with a prompt-cluster bootstrap interval."""
+    if not walked:
+        raise TrainingError("no text has a token behind its first root, so there is nothing to walk")
     sums: Floats = np.array([[one.tokens, len(one.accept_len)] for one in walked], dtype=np.float64)
     return bootstrap(sums, lambda total: total[..., 0] / total[..., 1])

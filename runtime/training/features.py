@@ -79,6 +79,14 @@ class Features:
         wanted = fingerprint(identity, FeatureAddress(tuple(layers), final))
         if found != wanted:
             raise TrainingError(f"{folder}: states of {found:.12}, expected {wanted:.12}: stale, of another target")
+        tokens, starts, prompts, states = arrays
+        count = len(layers) + (final != "none")
+        if states.ndim != 3 or states.dtype != np.uint16 or states.shape[:2] != (len(tokens), count):
+            raise TrainingError(f"{folder}: states of shape {states.shape}, expected ({len(tokens)}, {count}, d)")
+        if len(starts) != len(prompts) + 1 or int(starts[-1]) != len(tokens):
+            raise TrainingError(
+                f"{folder}: {len(prompts)} prompts with {len(starts)} starts: damaged, remove the folder"
+            )
         if missing := sorted(set(address.layers) - set(layers)) or (address.final not in ("none", final)):
             raise TrainingError(f"{folder}: holds taps {layers} and final {final!r}, not {missing} of {address}")
         columns = [layers.index(layer) for layer in address.layers] + [len(layers)] * (address.final != "none")

@@ -139,11 +139,18 @@ def _resume(head: nn.Module, optimizer: torch.optim.Optimizer, folder: Path) -> 
     path = folder / "checkpoint.safetensors"
     if not path.exists():
         return []
-    from safetensors import safe_open
+    from safetensors import SafetensorError, safe_open
 
-    with safe_open(path, "pt") as file:  # type: ignore[no-untyped-call]
-        steps = int(file.metadata()["steps"])
-    tensors = load_file(path)
+    try:
+        with safe_open(path, "pt") as file:  # type: ignore[no-untyped-call]
+            steps = int(file.metadata()["steps"])
+        tensors = load_file(path)
+        lines = (folder / "log.jsonl").read_text(encoding="utf-8").splitlines()
+        log = [json.loads(line) for line in lines[:steps]]
+    except (SafetensorError, OSError, ValueError, KeyError, TypeError) as error:
+        raise TrainingError(f"{path}: a damaged checkpoint or log ({str(error)[:120]}): remove the folder") from error
+    if len(log) != steps:
+        raise TrainingError(f"{path}: of {steps} steps, its log has {len(log)}: remove the folder")
     weights = {name[7:]: value for name, value in tensors.items() if name.startswith("weight.")}
     try:
         head.load_state_dict(weights)
@@ -153,5 +160,4 @@ def _resume(head: nn.Module, optimizer: torch.optim.Optimizer, folder: Path) -> 
         found = {moment: tensors.get(f"{moment}.{name}") for moment in ("exp_avg", "exp_avg_sq", "step")}
         if all(value is not None for value in found.values()):
             optimizer.state[parameter] = found
-    lines = (folder / "log.jsonl").read_text(encoding="utf-8").splitlines()
-    return [json.loads(line) for line in lines[:steps]]
+    return log

@@ -110,7 +110,8 @@ def cached_states(
         extract(target, texts, stored, folder, on_texts=on_texts)
     found = Features.load(folder, replace(reads, final="post-norm"), identity)
     same = len(found) == len(texts) and all(
-        found.text_ids(k) == (*text.prompt, *text.output) for k, text in enumerate(texts)
+        found.text_ids(k) == (*text.prompt, *text.output) and int(found.prompts[k]) == len(text.prompt)
+        for k, text in enumerate(texts)
     )
     if not same:
         raise TrainingError(f"{folder}: states of other texts than the corpus has: remove the folder, or name another")
@@ -152,7 +153,7 @@ def run(
     )
     head = recipe.head(target, words, theta, course.seed)
     if begin is not None:
-        begin_from(head, begin)
+        begin_from(head, begin, words)
     frozen = Frozen.of(target, words, dtype)
     schedule = Schedule(course.steps, learning_rate=recipe.learning_rate, seed=course.seed)
     points = _read_curve(folder / "work" / "curve.jsonl")
@@ -175,13 +176,14 @@ def run(
     save_head(folder, name, head, words, sources.reads, TargetIdentity.of(target))
     exact = Frozen.of(target, words)
     drafter = HeadDrafter(head, exact, sources.reads)
+    (folder / LOOKUP).unlink(missing_ok=True)
     with suppress(FitError):  # no text copies: there is nothing to weigh
         weights = lookup_weights(drafter, sources.held_out, range(len(sources.held_out)))
         write_text(folder / LOOKUP, weights.to_json())
     return head, points
 
 
-def begin_from(head: Head, other: HeadDrafter) -> None:
+def begin_from(head: Head, other: HeadDrafter, words: Tensor) -> None:
     """Begin with the weights of a trained head: of the same kind, or an EAGLE head for a block of features.
 
     Raises
@@ -192,6 +194,8 @@ def begin_from(head: Head, other: HeadDrafter) -> None:
     try:
         if isinstance(head, FeatureBlock) and isinstance(other.head, EagleHead):
             head.begin_from(other.head)
+        elif getattr(head, "config", None) != other.head.config or not torch.equal(words, other.frozen.draft_tokens):
+            raise TrainingError(f"{other.name}: another configuration or other draft words, so its weights mean others")
         else:
             head.load_state_dict(other.head.state_dict())
     except RuntimeError as error:
@@ -237,7 +241,7 @@ def _words(sources: Sources, course: Course) -> Tensor:
 
 def _read_log(folder: Path) -> list[dict[str, Any]]:
     path = folder / "log.jsonl"
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+    return _lines(path)
 
 
 def steps_done(folder: Path) -> int:
@@ -246,7 +250,17 @@ def steps_done(folder: Path) -> int:
 
 
 def _read_curve(path: Path) -> list[CurvePoint]:
-    return [CurvePoint(**json.loads(line)) for line in path.read_text().splitlines()] if path.exists() else []
+    try:
+        return [CurvePoint(**record) for record in _lines(path)]
+    except TypeError as error:
+        raise TrainingError(f"{path}: not a learning curve ({error})") from error
+
+
+def _lines(path: Path) -> list[dict[str, Any]]:
+    try:
+        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+    except ValueError as error:
+        raise TrainingError(f"{path}: a damaged log ({error}): remove the folder") from error
 
 
 def _write_curve(path: Path, points: Sequence[CurvePoint]) -> None:

@@ -16,18 +16,45 @@ from runtime.training.prompts import load_words, make_prompts
 _HELD_OUT, _HELD_OUT_TOKENS = 10, 24_000
 
 
-def kept_texts(paths: Sequence[Path]) -> list[Text]:
-    """Read the texts of corpora that heads are trained on.
+def kept_texts(paths: Sequence[Path], target: Target) -> list[Text]:
+    """Read the texts of corpora that a head of ``target`` can be trained on: those that fit its context.
 
     Raises
     ------
     TrainingError
-        A file is no corpus, or no text is kept.
+        A file is no corpus, a token is outside the vocabulary, or no text is left.
     """
+    names = ", ".join(map(str, paths))
     texts = [text for path in paths for text in read_corpus(path) if text.kept]
+    texts = [text for text in texts if len(text.prompt) + len(text.output) <= target.max_context]
+    texts = [text for text in texts if text.prompt and len(text.output) > 2]
     if not texts:
-        raise TrainingError(f"{', '.join(map(str, paths))}: no text worth training on, expected some")
+        raise TrainingError(
+            f"{names}: no text worth training on, expected some with a prompt and three tokens of output"
+        )
+    for text in texts:
+        ids = (*text.prompt, *text.output)
+        if not 0 <= min(ids) <= max(ids) < target.vocabulary:
+            raise TrainingError(
+                f"{names}: text {text.prompt_id!r} holds token {max(ids)}, the target has {target.vocabulary}"
+            )
     return texts
+
+
+def require_other_prompts(training: Sequence[Text], held_out: Sequence[Text]) -> None:
+    """Refuse held-out texts that are trained on: their curve would tell nothing.
+
+    Raises
+    ------
+    TrainingError
+        A prompt stands on both sides.
+    """
+    prompts = {text.prompt for text in training}
+    shared = [text.prompt_id for text in held_out if text.prompt in prompts]
+    if shared:
+        raise TrainingError(
+            f"{len(shared)} held-out prompts are trained on too, such as {shared[0]!r}: expected others"
+        )
 
 
 def own_output(
@@ -55,6 +82,8 @@ def own_output(
         Told the kept tokens of the training side after each text.
     """
     made, held = folder / "corpus.jsonl", folder / "held-out.jsonl"
+    if prompts is not None and len({_place(prompt) == 0 for prompt in prompts}) < 2:
+        raise TrainingError(f"{len(prompts)} prompts are too few to hold one in {_HELD_OUT} out, expected some dozens")
     sides = {side: _prompts(prompts, side, seed) for side in ("training", "held_out")}
     folder.mkdir(parents=True, exist_ok=True)
     grow_corpus(target, sides["held_out"], held, min(_HELD_OUT_TOKENS, max(1, tokens // _HELD_OUT)))

@@ -69,7 +69,11 @@ def test_states_are_given_in_the_type_of_those_they_replace():
 
 def test_nodes_and_address_pass_through_and_the_name_tells():
     conditioned = Conditioned(Reader(), "zeroed")
-    assert (conditioned.name, conditioned.max_nodes, conditioned.reads) == (f"reader@{conditioned.how}", 7, Reader.reads)
+    assert (conditioned.name, conditioned.max_nodes, conditioned.reads) == (
+        f"reader@{conditioned.how}",
+        7,
+        Reader.reads,
+    )
 
 
 def test_a_swapped_request_drafts_as_the_other_would_behind_the_same_tokens(llama):

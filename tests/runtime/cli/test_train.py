@@ -142,3 +142,46 @@ def test_a_folder_is_gone_on_with_by_the_same_run_only(folder, corpora, tmp_path
         done = lawfit(*arguments(folder, corpora, out, recipe, steps), *more)
         assert done.returncode == 2
         assert f"another run was begun here: {named} is" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"prompt": (1, 99), "output": (2, 3, 4, 5)}, "holds token 99, the target has"),
+        ({"prompt": (), "output": (2, 3, 4, 5)}, "no text worth training on"),
+    ],
+    ids=["vocabulary", "empty"],
+)
+def test_texts_that_are_not_the_targets_are_refused(folder, corpora, tmp_path, change, message):
+    pack_corpus([Text(prompt_id="t", task="list", kept=True, **change)], tmp_path / "odd.parquet")
+    given = arguments(folder, corpora, tmp_path / "head", "eagle1", 1)
+    given[5] = tmp_path / "odd.parquet"
+    done = lawfit(*given)
+    assert done.returncode == 2
+    assert message in done.stderr
+
+
+def test_held_out_prompts_that_are_trained_on_are_refused(folder, corpora, tmp_path):
+    given = arguments(folder, corpora, tmp_path / "head", "eagle1", 1)
+    given[7] = given[5]
+    done = lawfit(*given)
+    assert done.returncode == 2
+    assert "held-out prompts are trained on too" in done.stderr
+
+
+def test_a_head_of_other_draft_words_is_nothing_to_begin_from(folder, corpora, tmp_path):
+    assert lawfit(*arguments(folder, corpora, tmp_path / "one", "eagle3", 1)).returncode == 0
+    more = ("--draft-words", 30, "--from", tmp_path / "one")
+    done = lawfit(*arguments(folder, corpora, tmp_path / "other", "eagle3", 1), *more)
+    assert done.returncode == 2
+    assert "another configuration or other draft words" in done.stderr
+
+
+def test_a_damaged_checkpoint_says_what_to_remove(folder, corpora, tmp_path):
+    out = tmp_path / "head"
+    assert lawfit(*arguments(folder, corpora, out, "eagle1", 2)).returncode == 0
+    checkpoint = out / "work" / "checkpoint.safetensors"
+    checkpoint.write_bytes(checkpoint.read_bytes()[:200])
+    done = lawfit(*arguments(folder, corpora, out, "eagle1", 2))
+    assert done.returncode == 2
+    assert "a damaged checkpoint or log" in done.stderr

@@ -10,7 +10,7 @@ from policy.controller import FixedBudget
 from runtime.audit import plain_output
 from runtime.engine import Engine
 from runtime.errors import ManifestMismatch
-from runtime.heads.files import MANIFEST, WEIGHTS, load_head, save_head
+from runtime.heads.files import MANIFEST, WEIGHTS, load_head, save_head, words_digest
 from runtime.manifest import TargetIdentity
 from runtime.target import Target
 from runtime.training.recipes import RECIPES
@@ -97,3 +97,69 @@ def test_pickled_weights_are_refused(tmp_path, llama):
         load_head(tmp_path, llama)
     with pytest.raises(ManifestMismatch, match="not a head"):
         load_head(tmp_path / "absent", llama)
+
+
+def changed(saved, tmp_path, edit):
+    """Copy a head with its tensors or manifest changed by ``edit(tensors, record)``."""
+    folder = tmp_path / "head"
+    shutil.copytree(saved[0], folder)
+    tensors, record = load_file(folder / WEIGHTS), json.loads((folder / MANIFEST).read_text())
+    edit(tensors, record)
+    record["vocabulary"] = words_digest(tensors["draft_tokens"])
+    save_file(tensors, folder / WEIGHTS)
+    (folder / MANIFEST).write_text(json.dumps(record))
+    return folder
+
+
+def break_weight(tensors, record):
+    name = next(key for key in sorted(tensors) if key != "draft_tokens")
+    tensors[name] = torch.full_like(tensors[name], float("nan"))
+
+
+def set_field(*path, value):
+    def edit(tensors, record):
+        part = record
+        for name in path[:-1]:
+            part = part[name]
+        part[path[-1]] = value
+
+    return edit
+
+
+def set_words(words):
+    return lambda tensors, record: tensors.update(draft_tokens=words)
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        (break_weight, "not finite"),
+        (set_field("dtype", value="fp64"), "dtype is 'fp64'"),
+        (set_words(torch.tensor([], dtype=torch.int32)), "draft_tokens"),
+        (set_words(torch.tensor([-1, 3], dtype=torch.int32)), "draft_tokens"),
+        (set_words(torch.tensor([3, 3], dtype=torch.int32)), "draft_tokens"),
+        (set_words(torch.tensor([3, 9999], dtype=torch.int32)), "draft_tokens"),
+    ],
+    ids=["nan", "dtype", "no words", "negative", "twice", "beyond"],
+)
+def test_what_would_fail_later_is_refused_when_loaded(saved, llama, tmp_path, edit, message):
+    with pytest.raises(LawfitError, match=message):
+        load_head(changed(saved, tmp_path, edit), llama)
+
+
+@pytest.mark.parametrize("layers", [[50], [-1], [2]])
+def test_states_that_the_target_has_not_are_refused(saved, llama, tmp_path, layers):
+    taps = len(json.loads((saved[0] / MANIFEST).read_text())["features"]["layers"]) or 1
+    folder = changed(saved, tmp_path, set_field("features", "layers", value=layers * taps))
+    with pytest.raises(LawfitError, match="taps"):
+        load_head(folder, llama)
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0, None])
+def test_a_base_of_rotary_positions_that_is_none_is_refused(saved, llama, tmp_path, value):
+    record = json.loads((saved[0] / MANIFEST).read_text())
+    if "shape" not in record["head"]:
+        pytest.skip("this head has no attention")
+    folder = changed(saved, tmp_path, set_field("head", "shape", "theta", value=value))
+    with pytest.raises(LawfitError, match=r"head\.shape\.theta"):
+        load_head(folder, llama)

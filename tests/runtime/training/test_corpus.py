@@ -1,8 +1,8 @@
 """The corpus of training rows, and the prompts that it is made from."""
 
 import itertools
-import json
 
+import polars as pl
 import pytest
 
 from runtime.errors import TrainingError
@@ -37,7 +37,6 @@ def test_a_corpus_grows_to_its_size_and_goes_on_after_a_kill(llama, tmp_path):
     with path.open("a") as file:
         file.write('{"prompt_id": "half')
     before = read_corpus(path)
-    path.write_text("".join(json.dumps(vars(text)) + "\n" for text in before))
     more = grow_corpus(target, numbered(), path, 120, slots=3, max_new_tokens=20)
     texts = read_corpus(path)
     assert texts[: len(before)] == before
@@ -108,3 +107,20 @@ def test_what_is_no_corpus_is_refused(tmp_path, name):
     (tmp_path / "broken.parquet").write_bytes(b"PAR1")
     with pytest.raises(TrainingError, match="corpus"):
         read_corpus(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        {"prompt": [["a"]], "output": [[1]]},
+        {"prompt": [[1, None]], "output": [[1]]},
+        {"prompt": [[-1]], "output": [[1]]},
+        {"prompt": [[1]], "output": [None]},
+    ],
+    ids=["text", "null token", "negative", "null list"],
+)
+def test_a_table_of_other_types_is_no_corpus(tmp_path, frame):
+    path = tmp_path / "corpus.parquet"
+    pl.DataFrame({"prompt_id": ["a"], "task": ["b"], "kept": [True], **frame}).write_parquet(path)
+    with pytest.raises(TrainingError, match="not a corpus"):
+        read_corpus(path)
