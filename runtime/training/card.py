@@ -10,6 +10,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from lawfit.files import replacing, write_text
 from lawfit.plots import COLOURS, FAINT, INK
 
@@ -43,7 +45,7 @@ def write_card(
         "log": smoothed(log),
     }
     write_text(folder / "training.json", json.dumps(card, indent=1, allow_nan=False) + "\n")
-    _draw(card, folder / "training.png")
+    draw_card(card, folder / "training.png")
 
 
 def finite(value: float) -> float | None:
@@ -64,16 +66,18 @@ def smoothed(log: Sequence[dict[str, float]]) -> list[dict[str, float]]:
 
 def plot_losses(log: Sequence[dict[str, float]], *, ax: Axes) -> Axes:
     """Draw the loss of every pass against the step."""
+    from matplotlib import colormaps
+
     names = sorted({name for record in log for name in record if name.startswith("token.")})
-    for k, name in enumerate(names):
+    # From dark to light along the passes: they are an order, not kinds.
+    shades = colormaps["viridis"](np.linspace(0.05, 0.85, len(names)))
+    for k, (name, shade) in enumerate(zip(names, shades, strict=True)):
         rows = [record for record in log if name in record]
         label = f"pass {k + 1}" if len(names) > 1 else "token loss"
-        ax.plot(
-            [row["step"] for row in rows], [row[name] for row in rows], color=COLOURS[k % len(COLOURS)], label=label
-        )
+        ax.plot([row["step"] for row in rows], [row[name] for row in rows], color=shade, linewidth=1.3, label=label)
     ax.set_xlabel("step")
     ax.set_ylabel("cross entropy, nats")
-    ax.legend(frameon=False)
+    ax.legend(frameon=False, ncols=1 + len(names) // 4)
     return ax
 
 
@@ -89,7 +93,8 @@ def plot_learning(points: Sequence[dict[str, float]], *, ax: Axes) -> Axes:
     return ax
 
 
-def _draw(card: dict[str, Any], path: Path) -> None:
+def draw_card(card: dict[str, Any], path: Path) -> None:
+    """Draw the losses and the learning curve of a card as a PNG."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
