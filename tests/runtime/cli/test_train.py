@@ -29,8 +29,8 @@ def corpora(folder, tmp_path_factory):
     return out
 
 
-def arguments(folder, corpora, out, recipe, steps):
-    sizes = ("--dtype", "fp32", "--steps", steps, "--rows", 128, "--draft-words", 40, "--curve-every", 4)
+def arguments(folder, corpora, out, recipe, steps, every=4):
+    sizes = ("--dtype", "fp32", "--steps", steps, "--rows", 128, "--draft-words", 40, "--curve-every", every)
     texts = ("--corpus", corpora / "training.parquet", "--held-out", corpora / "held-out.parquet")
     return ["train", recipe, "-o", out, *texts, "--target", folder, *sizes]
 
@@ -57,12 +57,12 @@ def test_a_recipe_gives_a_head_that_drafts_and_leaves_the_output_alone(folder, c
 
 def test_a_killed_run_goes_on_to_the_same_curve(folder, corpora, tmp_path):
     whole, killed = tmp_path / "whole", tmp_path / "killed"
-    assert lawfit(*arguments(folder, corpora, whole, "eagle1", 450)).returncode == 0
+    assert lawfit(*arguments(folder, corpora, whole, "eagle1", 260, 130)).returncode == 0
     command = [
         sys.executable,
         "-c",
         "from lawfit.cli.app import main; main()",
-        *map(str, arguments(folder, corpora, killed, "eagle1", 450)),
+        *map(str, arguments(folder, corpora, killed, "eagle1", 260, 130)),
     ]
     process = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     checkpoint = killed / "work" / "checkpoint.safetensors"
@@ -73,7 +73,7 @@ def test_a_killed_run_goes_on_to_the_same_curve(folder, corpora, tmp_path):
     process.wait()
     assert checkpoint.exists()
     assert not (killed / "training.json").exists(), "the run had ended before it was killed"
-    assert lawfit(*arguments(folder, corpora, killed, "eagle1", 450)).returncode == 0
+    assert lawfit(*arguments(folder, corpora, killed, "eagle1", 260, 130)).returncode == 0
     one, other = (json.loads((path / "training.json").read_text()) for path in (whole, killed))
     losses = [[record["loss"] for record in card["log"]] for card in (one, other)]
     assert losses[0] == pytest.approx(losses[1], rel=1e-4)
