@@ -101,10 +101,11 @@ def test_what_cannot_be_trained_is_one_clear_line(folder, corpora, tmp_path, cha
 def test_states_of_other_texts_are_refused(folder, corpora, tmp_path):
     assert lawfit(*arguments(folder, corpora, tmp_path / "head", "eagle1", 1)).returncode == 0
     given = arguments(folder, corpora, tmp_path / "head", "eagle1", 1)
-    given[5] = corpora / "held-out.parquet"
+    given[5] = tmp_path / "other.parquet"
+    pack_corpus([Text("t", "list", (1, 2, 3), (4, 5, 6, 7), True)], given[5])
     done = lawfit(*given)
     assert done.returncode == 2
-    assert "remove the folder" in done.stderr or "stale" in done.stderr
+    assert "states of other texts than the corpus has" in done.stderr
 
 
 def test_without_a_corpus_the_target_writes_its_own(folder, tmp_path):
