@@ -15,7 +15,7 @@ from tests.runtime.conftest import tiny_gemma, tiny_llama
 
 def manifest(target):
     address = FeatureAddress((1, 2), "post-norm")
-    return Manifest("eagle1", TargetIdentity.of(target), address, "float16", {"layers": 1}, TREE_ABI, "")
+    return Manifest("eagle1", TargetIdentity.of(target), address, "fp16", {"layers": 1}, TREE_ABI, "")
 
 
 def test_the_same_weights_are_the_same_target(llama):
