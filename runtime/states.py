@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
-from runtime.errors import TargetError
+from runtime.errors import CommitError, TargetError
 
 
 @dataclass(frozen=True)
@@ -63,3 +63,17 @@ class TargetRows:
     def choices(self) -> list[int]:
         """Greedy token of every row."""
         return [int(token) for token in self.logits.argmax(-1).tolist()]
+
+
+def paired(states: torch.Tensor | None, next_tokens: Sequence[int]) -> torch.Tensor:
+    """Give the states (R, K, d) of committed rows, if there is one for each token that came after them.
+
+    Raises
+    ------
+    CommitError
+        There are none, or not as many as tokens.
+    """
+    if states is None or len(states) != len(next_tokens):
+        found = "no" if states is None else len(states)
+        raise CommitError(f"{found} states with {len(next_tokens)} next tokens, expected one of each")
+    return states

@@ -16,9 +16,9 @@ from lawfit.errors import LawfitError
 from lawfit.json_object import read_object
 from runtime.errors import ManifestMismatch
 from runtime.heads.drafter import Head
+from runtime.heads.files import PICKLES
 
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
-PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
 _FLOATS = ("F32", "F16", "BF16")
 _A_PICKLE = f"may be a pickle, which runs code when it is loaded: convert it to {WEIGHTS} where you trust it"
 NOTHING: Mapping[str, Any] = MappingProxyType({})

@@ -83,13 +83,12 @@ def _systems(
     from runtime.drafters.named import make_drafter
     from runtime.setup import make_policy
 
-    policies: dict[str, Any] = {
-        "chain": FixedChain(_CHAIN),
-        "tree": FixedBudget(_TREE),
-        "random": RandomTree(_RANDOM),
+    policies: dict[str, tuple[str, Any]] = {
+        "chain": (f"chain {_CHAIN}", FixedChain(_CHAIN)),
+        "tree": (f"tree {_TREE}", FixedBudget(_TREE)),
+        "random": ("random", RandomTree(_RANDOM)),
     }
-    named = {f"{shape} {size}": policies[shape] for shape, size in zip(_SHAPES, (_CHAIN, _TREE, ""), strict=True)}
-    kept = {name.strip(): policy for name, policy in named.items() if name.split()[0] in shapes}
+    kept = dict(policies[shape] for shape in _SHAPES if shape in shapes)
     if budget is not None:
         kept = {f"tree {budget}": FixedBudget(budget)}
     if adaptive is not None:

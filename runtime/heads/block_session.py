@@ -12,11 +12,11 @@ from torch import Tensor
 from policy.build import best_candidates
 from policy.candidates import Candidates, Marginals
 from policy.extended import Extended, confident_spine
-from runtime.errors import CommitError
 from runtime.frozen import Frozen
 from runtime.heads.block import DiffusionBlock, FeatureBlock
 from runtime.heads.layers import Keys
 from runtime.heads.medusa import MedusaHeads
+from runtime.states import paired
 
 BlockHead = FeatureBlock | DiffusionBlock | MedusaHeads
 
@@ -65,9 +65,7 @@ class BlockSession:
         CommitError
             No states, or not one token for each.
         """
-        if states is None or len(states) != len(next_tokens):
-            found = "no" if states is None else len(states)
-            raise CommitError(f"{found} states with {len(next_tokens)} next tokens, expected one of each")
+        states = paired(states, next_tokens)
         if not len(states):
             return
         dtype = self.frozen.embedding.dtype

@@ -13,11 +13,11 @@ import torch
 from torch import Tensor
 
 from policy.candidates import Candidates
-from runtime.errors import CommitError
 from runtime.frozen import Frozen
 from runtime.heads.expanding import Expanding
 from runtime.heads.layers import Keys
 from runtime.heads.trie import Alternative, Expansion, Trie, expand, likeliest
+from runtime.states import paired
 
 
 class FeatureSession:
@@ -51,9 +51,7 @@ class FeatureSession:
         CommitError
             No states, or not one token for each.
         """
-        if states is None or len(states) != len(next_tokens):
-            found = "no" if states is None else len(states)
-            raise CommitError(f"{found} states with {len(next_tokens)} next tokens, expected one of each")
+        states = paired(states, next_tokens)
         if not len(states):
             return
         read = self.head.read(states[None].to(self.frozen.embedding.dtype))

@@ -21,7 +21,7 @@ from runtime.target import DTYPES, Target
 
 MANIFEST, WEIGHTS, LOOKUP, WORDS = "manifest.json", "head.safetensors", "lookup.json", "draft_tokens"
 STORED = {"fp16": torch.float16, "bf16": torch.bfloat16, "fp32": torch.float32}
-_PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
+PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
 
 
 def save_head(
@@ -62,7 +62,7 @@ def read_manifest(folder: Path) -> Manifest:
         The folder holds no head, or pickled weights.
     """
     if not (folder / MANIFEST).is_file() or not (folder / WEIGHTS).is_file():
-        pickles = sorted(path.name for path in folder.glob("*") if path.suffix in _PICKLES)
+        pickles = sorted(path.name for path in folder.glob("*") if path.suffix in PICKLES)
         if pickles:
             raise ManifestMismatch(f"{folder}: {pickles[0]} may be a pickle, which runs code: expected {WEIGHTS}")
         raise ManifestMismatch(f"{folder}: not a head, expected {MANIFEST} and {WEIGHTS}")

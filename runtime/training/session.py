@@ -138,6 +138,7 @@ def run(
         The head, and its curve on the held-out texts.
     """
     target, dtype = sources.target, DTYPES[sources.target.dtype]
+    identity = TargetIdentity.of(target)
     words = _words(sources, course)
     claim(
         folder / "work",
@@ -145,7 +146,7 @@ def run(
             "recipe": [name, asdict(recipe)],
             **asdict(course),
             "texts": texts_digest(sources.texts),
-            "target": asdict(TargetIdentity.of(target)),
+            "target": asdict(identity),
             "dtype": target.dtype,
             "theta": theta,
             "from": "" if begin is None else weights_digest(begin.head),
@@ -170,10 +171,10 @@ def run(
             _write_curve(folder / "work" / "curve.jsonl", points)
             on_point(points[-1])
 
-    seconds = [record["seconds"] for record in _read_log(folder / "work")]
+    seconds = [record["seconds"] for record in _lines(folder / "work" / "log.jsonl")]
     train(head, partial(_batches, sources.features, course, dtype), losses, schedule, folder / "work", dtype=dtype,
           on_step=watch)  # fmt: skip
-    save_head(folder, name, head, words, sources.reads, TargetIdentity.of(target))
+    save_head(folder, name, head, words, sources.reads, identity)
     exact = Frozen.of(target, words)
     drafter = HeadDrafter(head, exact, sources.reads)
     (folder / LOOKUP).unlink(missing_ok=True)
@@ -239,14 +240,9 @@ def _words(sources: Sources, course: Course) -> Tensor:
     return draft_vocabulary([text.output for text in sources.texts], size, vocabulary)
 
 
-def _read_log(folder: Path) -> list[dict[str, Any]]:
-    path = folder / "log.jsonl"
-    return _lines(path)
-
-
 def steps_done(folder: Path) -> int:
     """Count the steps that a run in ``folder`` has saved."""
-    return len(_read_log(folder / "work"))
+    return len(_lines(folder / "work" / "log.jsonl"))
 
 
 def _read_curve(path: Path) -> list[CurvePoint]:
