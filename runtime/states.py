@@ -65,15 +65,24 @@ class TargetRows:
         return [int(token) for token in self.logits.argmax(-1).tolist()]
 
 
-def paired(states: torch.Tensor | None, next_tokens: Sequence[int]) -> torch.Tensor:
+def paired(states: torch.Tensor | None, next_tokens: Sequence[int], taps: int, width: int) -> torch.Tensor:
     """Give the states (R, K, d) of committed rows, if there is one for each token that came after them.
+
+    Parameters
+    ----------
+    states, next_tokens
+        Of the rows.
+    taps, width
+        Least K, and d, that the drafter reads.
 
     Raises
     ------
     CommitError
-        There are none, or not as many as tokens.
+        There are none, not as many as tokens, or of another shape.
     """
     if states is None or len(states) != len(next_tokens):
         found = "no" if states is None else len(states)
         raise CommitError(f"{found} states with {len(next_tokens)} next tokens, expected one of each")
+    if states.ndim != 3 or states.shape[1] < taps or states.shape[2] != width:
+        raise CommitError(f"states of shape {tuple(states.shape)}, expected (rows, {taps} or more, {width})")
     return states

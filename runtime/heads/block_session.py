@@ -46,6 +46,7 @@ class BlockSession:
 
     def __init__(self, head: BlockHead, frozen: Frozen, offer: BlockOffer) -> None:
         self.head, self.frozen, self.offer = head, frozen, offer
+        self.taps, self.width = getattr(head.config, "taps", 1), frozen.embedding.shape[1]
         self.seen: tuple[Keys, ...] = ()
         self.last: Tensor | None = None
         self.rows = 0  # sources committed
@@ -63,9 +64,9 @@ class BlockSession:
         Raises
         ------
         CommitError
-            No states, or not one token for each.
+            No states, not one token for each, or states of another shape.
         """
-        states = paired(states, next_tokens)
+        states = paired(states, next_tokens, self.taps, self.width)
         if not len(states):
             return
         dtype = self.frozen.embedding.dtype

@@ -28,6 +28,8 @@ class FeatureSession:
 
     def __init__(self, head: Expanding, frozen: Frozen, expansion: Expansion) -> None:
         self.head, self.frozen, self.expansion = head, frozen, expansion
+        self.taps = getattr(head.config, "taps", 1)
+        self.width = getattr(head.config, "source", 0) or frozen.embedding.shape[1]
         self.keys: Keys | None = None
         self.last: Tensor | None = None
 
@@ -49,9 +51,9 @@ class FeatureSession:
         Raises
         ------
         CommitError
-            No states, or not one token for each.
+            No states, not one token for each, or states of another shape.
         """
-        states = paired(states, next_tokens)
+        states = paired(states, next_tokens, self.taps, self.width)
         if not len(states):
             return
         read = self.head.read(states[None].to(self.frozen.embedding.dtype))

@@ -13,6 +13,11 @@ from runtime.heads.layers import Keys
 class Expanding(Protocol):
     """A head that drafts one token a pass: EAGLE's and EAGLE-3's."""
 
+    @property
+    def config(self) -> object:
+        """Sizes of the head."""
+        ...
+
     def read(self, states: Tensor) -> Tensor:
         """Take from the target's states (..., K + 1, d) what the drafter starts from."""
         ...

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import platform
 import shutil
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from glob import escape
 from pathlib import Path
 
 import numpy as np
@@ -122,7 +124,7 @@ def extract(
     starts = np.concatenate([[0], np.cumsum(lengths)])
     width = target.hidden
     folder.parent.mkdir(parents=True, exist_ok=True)
-    temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+    temporary = _room(folder)
     try:
         shape = (int(starts[-1]), len(address.layers) + 1, width)
         states = np.lib.format.open_memmap(temporary / "states.npy", mode="w+", dtype=np.uint16, shape=shape)
@@ -144,6 +146,27 @@ def extract(
         temporary.rename(folder)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _room(folder: Path) -> Path:
+    """Make a folder beside ``folder`` for this process; those of processes of this machine that died are removed."""
+    prefix = f".{folder.name}.{platform.node()}."
+    for left in folder.parent.glob(f"{escape(prefix)}*"):
+        if not _runs(left.name.removeprefix(prefix)):
+            shutil.rmtree(left, ignore_errors=True)
+    room = folder.parent / f"{prefix}{os.getpid()}"
+    room.mkdir(exist_ok=True)
+    return room
+
+
+def _runs(process: str) -> bool:
+    try:
+        os.kill(int(process), 0)
+    except ProcessLookupError:
+        return False
+    except (ValueError, OverflowError, PermissionError):  # no name of ours, or somebody else's process
+        return True
+    return True
 
 
 def _states(target: Target, texts: Sequence[Text], address: FeatureAddress) -> list[Tensor]:

@@ -107,3 +107,12 @@ def test_states_are_needed_one_for_each_token(llama):
     with pytest.raises(CommitError, match="no states with 2 next tokens"):
         session.observe(None, [1, 2])
     assert session.propose([1, 2], 0, 9).count == 0
+
+
+@pytest.mark.parametrize("shape", [(2, 32), (2, 0, 32), (2, 2, 31), (2, 2, 32, 1)])
+@pytest.mark.parametrize("kind", ["feature", "diffusion"])
+def test_states_of_another_shape_are_refused(llama, kind, shape):
+    session = drafter(llama, kind).start()
+    with pytest.raises(CommitError, match=r"states of shape .* expected \(rows, 1 or more, 32\)"):
+        session.observe(torch.zeros(shape), [1, 2])
+    assert session.propose([1, 2], 0, 9).count == 0

@@ -2,7 +2,6 @@
 
 import itertools
 import json
-import random
 
 import pytest
 import torch
@@ -11,31 +10,9 @@ from runtime.errors import TrainingError
 from runtime.frozen import Frozen
 from runtime.heads.eagle import EagleConfig, EagleHead
 from runtime.heads.layers import Shape
-from runtime.manifest import TargetIdentity
-from runtime.slots import generate_many
-from runtime.states import FeatureAddress
 from runtime.training.batches import batches, make_batch
-from runtime.training.corpus import Text
-from runtime.training.features import Features, extract
 from runtime.training.loop import Schedule, train
 from runtime.training.unroll import UnrollRecipe, unrolled_losses
-
-ADDRESS = FeatureAddress((1, 2), "post-norm")
-
-
-@pytest.fixture(scope="module")
-def texts(llama):
-    rng = random.Random(4)
-    prompts = ([rng.randrange(48) for _ in range(rng.randint(2, 6))] for _ in range(24))
-    made = generate_many(llama, prompts, 6, 14)
-    return [Text(f"p{k}", "story", tuple(p), tuple(out), True) for k, (p, out) in enumerate(made)]
-
-
-@pytest.fixture(scope="module")
-def features(llama, texts, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("states") / "cache"
-    extract(llama, texts, ADDRESS, folder)
-    return folder, Features.load(folder, ADDRESS, TargetIdentity.of(llama))
 
 
 def run(llama, features, folder, steps, *, stop=None, save_every=2):
@@ -56,28 +33,6 @@ def run(llama, features, folder, steps, *, stop=None, save_every=2):
 
     log = train(head, from_batch, losses, Schedule(steps, warmup=2, save_every=save_every), folder, on_step=on_step)
     return head, log
-
-
-def test_states_are_those_of_the_target_alone(llama, texts, features):
-    _, held = features
-    tokens, states, prompt = held.text(3)
-    assert tokens.tolist() == [*texts[3].prompt, *texts[3].output]
-    assert prompt == len(texts[3].prompt)
-    output = llama.model(tokens[None], use_cache=False, output_hidden_states=True)
-    alone = torch.stack([output.hidden_states[k][0] for k in (1, 2, -1)], dim=1)
-    assert torch.allclose(states.float(), alone, atol=0.02, rtol=0.02)
-    # The last state is what the output head reads.
-    assert torch.equal(llama.model.lm_head(alone[:, -1]).argmax(-1), output.logits[0].argmax(-1))
-
-
-def test_stale_states_are_refused(llama, gemma, features, tmp_path):
-    folder, _ = features
-    with pytest.raises(TrainingError, match="holds taps"):
-        Features.load(folder, FeatureAddress((0,), "post-norm"), TargetIdentity.of(llama))
-    with pytest.raises(TrainingError, match="stale, of another target"):
-        Features.load(folder, ADDRESS, TargetIdentity.of(gemma))
-    with pytest.raises(TrainingError, match="no cache of target states"):
-        Features.load(tmp_path, ADDRESS, TargetIdentity.of(llama))
 
 
 def test_batches_depend_on_seed_and_number_alone(features):
