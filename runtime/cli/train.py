@@ -17,9 +17,10 @@ if TYPE_CHECKING:
     from runtime.states import FeatureAddress
     from runtime.target import Target
     from runtime.training.corpus import Text
+    from runtime.training.curve import CurvePoint
     from runtime.training.features import Features
     from runtime.training.recipes import Recipe
-    from runtime.training.session import Course, CurvePoint, Sources
+    from runtime.training.session import Course, Sources
 
 
 def train(
@@ -112,8 +113,9 @@ def _sources(target: Target, recipe: Recipe, corpus: list[Path], held_out: Path,
 def _run(name: str, sources: Sources, course: Course, out: Path, begin: Path | None) -> None:
     from runtime.heads.files import load_head
     from runtime.training.card import write_card
+    from runtime.training.curve import steps_done
     from runtime.training.recipes import find_recipe
-    from runtime.training.session import run, steps_done
+    from runtime.training.session import run
 
     def tell(point: CurvePoint) -> None:
         note(f"step {point.step}: tau {point.tau:.2f} [{point.low:.2f}, {point.high:.2f}] on held-out prompts")

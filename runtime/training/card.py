@@ -18,8 +18,9 @@ from lawfit.plots import COLOURS, FAINT, INK
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from runtime.training.curve import CurvePoint
     from runtime.training.recipes import Recipe
-    from runtime.training.session import Course, CurvePoint
+    from runtime.training.session import Course
 
 # Losses are drawn as means over so many steps, and kept as such.
 _SMOOTH = 10

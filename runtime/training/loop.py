@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
@@ -101,19 +101,9 @@ def train(
         for group in optimizer.param_groups:
             group["lr"] = schedule.rate(step)
         generator = torch.Generator().manual_seed(schedule.seed * 1_000_003 + step)
-        record: dict[str, float] = {"step": step, "rate": schedule.rate(step)}
-        optimizer.zero_grad(set_to_none=True)
         with torch.autocast("cpu", dtype, enabled=dtype != torch.float32):
             parts = list(losses(batch, generator, step))
-        for number, (_, watched) in enumerate(parts):
-            record |= {f"{name}.{number}": value for name, value in watched.items()}
-        if parts:
-            total = torch.stack([loss for loss, _ in parts]).sum()
-            total.backward()  # type: ignore[no-untyped-call]
-            record["loss"] = float(total.detach())
-            record["gradient"] = float(nn.utils.clip_grad_norm_(head.parameters(), schedule.clip))
-            if math.isfinite(record["gradient"]):
-                optimizer.step()
+        record = {"step": step, "rate": schedule.rate(step), **_update(head, optimizer, parts, schedule.clip)}
         record["seconds"] = perf_counter() - began
         log.append(record)
         on_step(record)
@@ -121,6 +111,22 @@ def train(
             _save(head, optimizer, log, folder)
     head.eval()
     return log
+
+
+def _update(
+    head: nn.Module, optimizer: torch.optim.Optimizer, parts: Sequence[tuple[Tensor, dict[str, float]]], clip: float
+) -> dict[str, float]:
+    """Take one step along the sum of the losses, unless there is none or its gradient is no number."""
+    record = {f"{name}.{number}": value for number, (_, seen) in enumerate(parts) for name, value in seen.items()}
+    if parts:
+        optimizer.zero_grad(set_to_none=True)
+        total = torch.stack([loss for loss, _ in parts]).sum()
+        total.backward()  # type: ignore[no-untyped-call]
+        record["loss"] = float(total.detach())
+        record["gradient"] = float(nn.utils.clip_grad_norm_(head.parameters(), clip))
+        if math.isfinite(record["gradient"]):
+            optimizer.step()
+    return record
 
 
 def _save(head: nn.Module, optimizer: torch.optim.Optimizer, log: list[dict[str, float]], folder: Path) -> None:

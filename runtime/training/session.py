@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
@@ -13,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from lawfit.bootstrap import Interval
 from lawfit.errors import FitError
 from lawfit.files import write_text
 from policy.build import best_first
@@ -31,6 +31,7 @@ from runtime.states import FeatureAddress
 from runtime.target import DTYPES, Target
 from runtime.training.batches import Batch, batches
 from runtime.training.corpus import Text
+from runtime.training.curve import CurvePoint, LearningCurve
 from runtime.training.evaluation import Walked, tau, walk_texts
 from runtime.training.features import Features, extract
 from runtime.training.identity import claim, texts_digest
@@ -65,17 +66,6 @@ class Course:
     curve_texts: int = 24
     budget: int = 5
     seed: int = 0
-
-
-@dataclass(frozen=True)
-class CurvePoint:
-    """Acceptance on held-out prompts after ``step`` steps and ``seconds`` of training."""
-
-    step: int
-    seconds: float
-    tau: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,50 +128,52 @@ def run(
         The head, and its curve on the held-out texts.
     """
     target, dtype = sources.target, DTYPES[sources.target.dtype]
-    identity = TargetIdentity.of(target)
     words = _words(sources, course)
-    claim(
-        folder / "work",
-        {
-            "recipe": [name, asdict(recipe)],
-            **asdict(course),
-            "texts": texts_digest(sources.texts),
-            "target": asdict(identity),
-            "dtype": target.dtype,
-            "theta": theta,
-            "from": "" if begin is None else weights_digest(begin.head),
-        },
-    )
+    claim(folder / "work", _identity(name, recipe, course, sources, theta, begin))
     head = recipe.head(target, words, theta, course.seed)
     if begin is not None:
         begin_from(head, begin, words)
     frozen = Frozen.of(target, words, dtype)
-    schedule = Schedule(course.steps, learning_rate=recipe.learning_rate, seed=course.seed)
-    points = _read_curve(folder / "work" / "curve.jsonl")
+    curve = LearningCurve(folder / "work", course.curve_every, course.steps)
 
     def losses(batch: Batch, generator: torch.Generator, step: int) -> Iterator[Part]:
         yield from recipe.losses(head, batch, frozen, generator, step / course.steps)
 
     def watch(record: dict[str, float]) -> None:
         on_step(record)
-        done = int(record["step"]) + 1
-        seconds.append(record["seconds"])
-        if (done % course.curve_every == 0 or done == course.steps) and all(point.step != done for point in points):
-            points.append(_point(head, frozen, sources, course, done, sum(seconds)))
-            _write_curve(folder / "work" / "curve.jsonl", points)
-            on_point(points[-1])
+        if point := curve.follow(record, partial(_measure, head, frozen, sources, course)):
+            on_point(point)
 
-    seconds = [record["seconds"] for record in _lines(folder / "work" / "log.jsonl")]
-    train(head, partial(_batches, sources.features, course, dtype), losses, schedule, folder / "work", dtype=dtype,
-          on_step=watch)  # fmt: skip
-    save_head(folder, name, head, words, sources.reads, identity)
-    exact = Frozen.of(target, words)
-    drafter = HeadDrafter(head, exact, sources.reads)
+    schedule = Schedule(course.steps, learning_rate=recipe.learning_rate, seed=course.seed)
+    dealt = partial(_batches, sources.features, course, dtype)
+    train(head, dealt, losses, schedule, folder / "work", dtype=dtype, on_step=watch)
+    _save(folder, name, head, words, sources)
+    return head, curve.points
+
+
+def _identity(
+    name: str, recipe: Recipe, course: Course, sources: Sources, theta: float, begin: HeadDrafter | None
+) -> dict[str, Any]:
+    """Tell all that the steps depend on."""
+    return {
+        "recipe": [name, asdict(recipe)],
+        **asdict(course),
+        "texts": texts_digest(sources.texts),
+        "target": asdict(TargetIdentity.of(sources.target)),
+        "dtype": sources.target.dtype,
+        "theta": theta,
+        "from": "" if begin is None else weights_digest(begin.head),
+    }
+
+
+def _save(folder: Path, name: str, head: Head, words: Tensor, sources: Sources) -> None:
+    """Write the head, and how far lookup is trusted beside it."""
+    save_head(folder, name, head, words, sources.reads, TargetIdentity.of(sources.target))
+    drafter = HeadDrafter(head, Frozen.of(sources.target, words), sources.reads)
     (folder / LOOKUP).unlink(missing_ok=True)
     with suppress(FitError):  # no text copies: there is nothing to weigh
         weights = lookup_weights(drafter, sources.held_out, range(len(sources.held_out)))
         write_text(folder / LOOKUP, weights.to_json())
-    return head, points
 
 
 def begin_from(head: Head, other: HeadDrafter, words: Tensor) -> None:
@@ -222,12 +214,12 @@ def evaluate(
     return list(walk_texts(drafter, sources.held_out, texts, lambda offer: best_first(offer, offer.root, budget)))
 
 
-def _point(head: Head, frozen: Frozen, sources: Sources, course: Course, step: int, seconds: float) -> CurvePoint:
+def _measure(head: Head, frozen: Frozen, sources: Sources, course: Course) -> Interval:
     texts = range(min(course.curve_texts, len(sources.held_out)))
     plain = Frozen(frozen.embedding.float(), frozen.head.float(), frozen.draft_tokens)
     found = tau(evaluate(head, plain, sources, course.budget, texts, Expansion(course.budget, 1, 1)))
     head.train()
-    return CurvePoint(step, seconds, float(found.estimate), float(found.low), float(found.high))
+    return found
 
 
 def _batches(features: Features, course: Course, dtype: torch.dtype, start: int) -> Iterator[Batch]:
@@ -238,26 +230,3 @@ def _words(sources: Sources, course: Course) -> Tensor:
     vocabulary = sources.target.vocabulary
     size = min(course.words or vocabulary, vocabulary)
     return draft_vocabulary([text.output for text in sources.texts], size, vocabulary)
-
-
-def steps_done(folder: Path) -> int:
-    """Count the steps that a run in ``folder`` has saved."""
-    return len(_lines(folder / "work" / "log.jsonl"))
-
-
-def _read_curve(path: Path) -> list[CurvePoint]:
-    try:
-        return [CurvePoint(**record) for record in _lines(path)]
-    except TypeError as error:
-        raise TrainingError(f"{path}: not a learning curve ({error})") from error
-
-
-def _lines(path: Path) -> list[dict[str, Any]]:
-    try:
-        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
-    except ValueError as error:
-        raise TrainingError(f"{path}: a damaged log ({error}): remove the folder") from error
-
-
-def _write_curve(path: Path, points: Sequence[CurvePoint]) -> None:
-    write_text(path, "".join(json.dumps(asdict(point)) + "\n" for point in points))
