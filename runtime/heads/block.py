@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from runtime.frozen import Frozen
 from runtime.heads.eagle import EagleHead
 from runtime.heads.layers import DecoderLayer, Keys, RMSNorm, Shape, unit_rms, windowed
+from runtime.heads.link import Link
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,10 @@ class BlockConfig:
         Offsets that it drafts: L.
     taps
         Target layers that are fused; the final state is read by `FeatureBlock` besides.
+    rank
+        Of the maps by which a `FeatureBlock` starts its later offsets.
+    link
+        Hidden width of the `Link` between the offsets of a `FeatureBlock`; 0 where every offset stands for itself.
     windows
         Of `DiffusionBlock`: how far each layer sees, in positions, 0 for everything; empty where no layer slides.
     windows_causal
@@ -36,6 +41,8 @@ class BlockConfig:
     layers: int = 2
     block: int = 8
     taps: int = 5
+    rank: int = 128
+    link: int = 0
     windows: tuple[int, ...] = ()
     windows_causal: bool = True
 
@@ -66,8 +73,9 @@ class FeatureBlock(nn.Module):
     """A block head that predicts the target's final features, in the form that trains on few rows.
 
     The context row of source t is u_t = W [f_t + sum_k s_k V_k f_t^k ; e_{t+1}], as EAGLE's with taps added. A block
-    behind the root x_p starts as u_{p-1} at offset 1 and as W_j u_{p-1} + m_j at the offsets j behind it, or with
-    R e(x_{p+j-1}) in place of m_j where that token is revealed. Its rows see the context and each other.
+    behind the root x_p starts as u_{p-1} at offset 1 and as u_{p-1} + W_j V_j u_{p-1} + m_j at the offsets j behind it,
+    or with R e(x_{p+j-1}) in place of m_j where that token is revealed. Its rows see the context and each other. A
+    `Link` may then tie each offset to the token before it.
     """
 
     rows_before = 0
@@ -79,11 +87,13 @@ class FeatureBlock(nn.Module):
         self.fc = nn.Linear(2 * width, width)
         self.tap_scale = nn.Parameter(torch.ones(config.taps))
         self.tap_fc = nn.Linear(config.taps * width, width, bias=False)
-        self.ahead = nn.Parameter(torch.eye(width).repeat(config.block - 1, 1, 1))
+        self.ahead_in = nn.Parameter(torch.randn(config.block - 1, config.rank, width) * width**-0.5)
+        self.ahead_out = nn.Parameter(torch.zeros(config.block - 1, width, config.rank))
         self.mask = nn.Parameter(torch.zeros(config.block - 1, width))
         self.reveal = nn.Linear(width, width, bias=False)
         # The first layer reads u as EAGLE's does, so that a trained EAGLE head is where this one begins.
         self.layers = nn.ModuleList(DecoderLayer(config.shape, first_norm=k > 0) for k in range(config.layers))
+        self.link = Link(width, config.link) if config.link else None
         nn.init.zeros_(self.tap_fc.weight)
         for layer in self.layers[1:]:
             nn.init.zeros_(layer.self_attn.o_proj.weight)
@@ -102,7 +112,8 @@ class FeatureBlock(nn.Module):
 
     def start(self, last: Tensor, root: Tensor, revealed: Tensor | None = None) -> Tensor:
         """Make the first rows (N, L, d) of blocks behind context rows (N, d); ``revealed`` (N, r, d) embeddings."""
-        later = torch.einsum("nd,jed->nje", last, self.ahead.to(last.dtype))
+        inner = torch.einsum("nd,jrd->njr", last, self.ahead_in.to(last.dtype))
+        later = last[:, None] + torch.einsum("njr,jer->nje", inner, self.ahead_out.to(last.dtype))
         given = self.mask.to(last.dtype).expand(len(last), -1, -1)
         if revealed is not None and (count := revealed.shape[1]):
             given = torch.cat([self.reveal(revealed), given[:, count:]], dim=1)

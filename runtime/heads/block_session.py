@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -15,7 +16,10 @@ from policy.extended import Extended, confident_spine
 from runtime.frozen import Frozen
 from runtime.heads.block import DiffusionBlock, FeatureBlock
 from runtime.heads.layers import Keys
+from runtime.heads.link import Link
+from runtime.heads.linked import LinkedDraft
 from runtime.heads.medusa import MedusaHeads
+from runtime.heads.trie import Expansion, expand
 from runtime.states import paired
 
 BlockHead = FeatureBlock | DiffusionBlock | MedusaHeads
@@ -34,11 +38,14 @@ class BlockOffer:
     extend_above
         Run one more pass past the block where the spine's most probable path has at least this value, with as much of
         it revealed; ``None`` for one pass only.
+    width
+        Prefixes that are followed at each offset where the offsets are linked.
     """
 
     nodes: int = 64
     words: int = 16
     extend_above: float | None = None
+    width: int = 8
 
 
 class BlockSession:
@@ -88,14 +95,30 @@ class BlockSession:
         if self.last is None or depth < 1:
             return Candidates.none(root)
         predicted = self._block(self.frozen.look_up([root])[:, 0])
+        if (link := getattr(self.head, "link", None)) is not None:
+            return self._linked(link, root, predicted, max_depth)
         first = self._read(root, predicted[:, :depth])
         least = self.offer.extend_above
         spine = confident_spine(first, least) if least is not None else 0
         if spine < 1 or spine >= max_depth or isinstance(self.head, MedusaHeads):
             return best_candidates(first, root, self.offer.nodes, passes=1)
-        beyond = self._beyond(root, predicted, first.tokens[:spine, 0].tolist())
+        beyond = self._read(root, self._beyond(root, predicted, first.tokens[:spine, 0].tolist()))
         extended = Extended(first, beyond.prefix(max_depth - spine), spine)
         return best_candidates(extended, root, self.offer.nodes, passes=2)
+
+    def _linked(self, link: Link, root: int, predicted: Tensor, max_depth: int) -> Candidates:
+        """Follow the best prefixes of linked offsets, behind a confident spine with a second block."""
+        draft = partial(LinkedDraft, link, self.frozen, self.head.output(self.frozen))
+        depth, blocks, path = min(len(predicted[0]), max_depth), [predicted[0]], list[int]()
+        if (least := self.offer.extend_above) is not None:
+            chain = expand(root, Expansion(depth, 1, 1), depth, draft(1, blocks))
+            path = chain.tokens[1:][np.cumsum(chain.log_prob[1:]) >= np.log(least)].tolist()
+            if 0 < len(path) < max_depth:
+                blocks.append(self._beyond(root, predicted, path)[0])
+                depth = min(len(path) + len(predicted[0]), max_depth)
+        shape = Expansion(depth, self.offer.width, self.offer.words)
+        grown = expand(root, shape, depth, draft(self.offer.words, blocks, path), self.offer.nodes)
+        return best_candidates(grown, root, self.offer.nodes, passes=len(blocks))
 
     def _range(self, start: int, count: int) -> Tensor:
         return torch.arange(start, start + count, device=self.frozen.device)
@@ -108,9 +131,8 @@ class BlockSession:
         mask = self._range(0, self.rows + rows.shape[1])[None, None, None] >= 0
         return self.head(rows, positions, self.seen, mask)[:, self.head.rows_before :]  # type: ignore[no-any-return]
 
-    def _beyond(self, root: int, predicted: Tensor, spine: list[int]) -> Marginals:
-        """Run the second pass, with the spine revealed; nothing of it is kept."""
-        assert not isinstance(self.head, MedusaHeads)
+    def _beyond(self, root: int, predicted: Tensor, spine: list[int]) -> Tensor:
+        """Run the second pass, with the spine revealed: (1, L, d); nothing of it is kept."""
         start = self.head.extend(
             predicted[:, : len(spine)], self.frozen.look_up(spine), self.frozen.look_up([root])[:, 0]
         )
@@ -121,8 +143,7 @@ class BlockSession:
             count += len(spine)
         positions = self.head.positions(self._range(self.rows + start.shift, 1), start.rows.shape[1])
         mask = self._range(0, count + start.rows.shape[1])[None, None, None] >= 0
-        out = self.head(start.rows, positions, seen, mask)[:, self.head.rows_before + start.shown :]
-        return self._read(spine[-1], out)
+        return self.head(start.rows, positions, seen, mask)[:, self.head.rows_before + start.shown :]  # type: ignore[no-any-return]
 
     def _read(self, root: int, predicted: Tensor) -> Marginals:
         """Turn predicted rows (1, D, d) into the likeliest words of each offset."""

@@ -90,6 +90,21 @@ class Trie:
                 node = self.parent[node]
         return seen
 
+    def path(self, node: int) -> list[int]:
+        """List the tokens from below the root to a node."""
+        tokens = list[int]()
+        while node > 0:
+            tokens.append(self.tokens[node])
+            node = self.parent[node]
+        return tokens[::-1]
+
+    def above(self, nodes: Sequence[int], count: int) -> list[int]:
+        """Leave out the nodes that ``count`` others surpass: nothing below them is among the best ``count``."""
+        if len(self.value) <= count:
+            return list(nodes)
+        least = sorted(self.value[1:], reverse=True)[count - 1]
+        return [node for node in nodes if self.value[node] >= least]
+
     def add(self, parent: int, alternatives: Sequence[Alternative]) -> list[int]:
         """Add the alternatives of one node; return the new nodes.
 
@@ -124,7 +139,7 @@ class Trie:
 Grow = Callable[[Trie, Sequence[int]], Sequence[Sequence[Alternative]]]
 
 
-def expand(root: int, expansion: Expansion, max_depth: int, grow: Grow) -> Candidates:
+def expand(root: int, expansion: Expansion, max_depth: int, grow: Grow, wanted: int | None = None) -> Candidates:
     """Grow a trie below ``root``: at each depth the best nodes of the newest level get alternatives.
 
     Parameters
@@ -139,6 +154,8 @@ def expand(root: int, expansion: Expansion, max_depth: int, grow: Grow) -> Candi
         One draft pass: the alternatives of each of the given nodes, in their order. The log probabilities are
         conditional under the parent's prefix and not renormalised: omitted mass is allowed. First it is asked for the
         root alone; every later node's parent was asked for before.
+    wanted
+        Candidates that will be kept: what cannot be among the best so many is not expanded. By default, everything is.
 
     Raises
     ------
@@ -147,7 +164,7 @@ def expand(root: int, expansion: Expansion, max_depth: int, grow: Grow) -> Candi
     """
     trie, frontier, passes = Trie(root), [0], 0
     for _ in range(min(expansion.depth, max_depth)):
-        chosen = trie.best(frontier, expansion.width)
+        chosen = trie.best(frontier if wanted is None else trie.above(frontier, wanted), expansion.width)
         if not chosen:
             break
         for node in chosen:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from runtime.frozen import Frozen
+from runtime.heads.link import Link
 from runtime.training.batches import Batch
 from runtime.training.distillation import Teacher, distil, hard, soft
 from runtime.training.objectives import COVERAGE_DECAY, smooth_l1
@@ -94,6 +95,8 @@ def block_loss(
     places, inside = _offsets(batch, anchors, block)
     revealed = _revealed(embedded, places, recipe, block, generator)
     predicted = predict_blocks(head, batch, anchors.place, embedded, revealed)
+    if (link := getattr(head, "link", None)) is not None:
+        predicted = link_blocks(link, predicted, embedded, places)
     shown = 0 if revealed is None else revealed.shape[2]
     inside[..., :shown] = False
     if not inside.any():
@@ -141,6 +144,13 @@ def predict_blocks(head: Any, batch: Batch, roots: Tensor, embedded: Tensor, rev
     seen = head.context(fused, torch.arange(sources))
     out = head(rows.reshape(texts, count * width, -1), positions, seen, mask)
     return out.reshape(texts, count, width, -1)[:, :, head.rows_before :]
+
+
+def link_blocks(link: Link, predicted: Tensor, embedded: Tensor, places: Tensor) -> Tensor:
+    """Link predicted rows (B, A, L, d) along the tokens that the text has at their ``places`` (B, A, L)."""
+    which = torch.arange(len(places))[:, None, None]
+    told = embedded[which, places[..., :-1]]
+    return link.along(predicted.flatten(0, 1), told.flatten(0, 1)).unflatten(0, places.shape[:2])
 
 
 def _offsets(batch: Batch, anchors: Anchors, block: int) -> tuple[Tensor, Tensor]:

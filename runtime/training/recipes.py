@@ -45,8 +45,8 @@ class Recipe:
         Share of the steps before an unrolled head's passes begin; one pass until then.
     learning_rate
         At the top of the schedule.
-    layers
-        Layers of a block head.
+    layers, link
+        Layers of a block head, and hidden width of the link between its offsets; 0 for none.
     own_head
         Whether EAGLE-3 trains an output head of its own, started from the target's.
     """
@@ -58,6 +58,7 @@ class Recipe:
     align_from: float = 0.0
     learning_rate: float = 1e-3
     layers: int = 1
+    link: int = 0
     own_head: bool = False
 
     def reads(self, layers: int) -> FeatureAddress:
@@ -72,7 +73,7 @@ class Recipe:
         if self.kind == "eagle":
             return EagleHead(EagleConfig(shape))
         if self.kind == "feature-block":
-            return FeatureBlock(BlockConfig(shape, self.layers, taps=taps))
+            return FeatureBlock(BlockConfig(shape, self.layers, taps=taps, link=self.link))
         if self.kind == "diffusion-block":
             return DiffusionBlock(BlockConfig(shape, self.layers, taps=taps))
         if self.kind == "medusa":
@@ -151,7 +152,9 @@ RECIPES: MappingProxyType[str, Recipe] = MappingProxyType(
             taps=_LOW_MID_HIGH,
             final="none",
         ),
-        "glance": Recipe("feature-block", BlockRecipe(token_weight=0.3, feature_weight=0.5), taps=_SPREAD, layers=2),
+        "glance": Recipe(
+            "feature-block", BlockRecipe(token_weight=0.3, feature_weight=0.5), taps=_SPREAD, layers=2, link=576
+        ),
         "glance-paper": Recipe("diffusion-block", BlockRecipe(reveal=0.5), taps=_SPREAD, final="none", layers=3),
         "medusa": Recipe("medusa", BlockRecipe(anchors=32)),
     }

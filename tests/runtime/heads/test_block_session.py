@@ -77,7 +77,8 @@ def test_the_longer_block_of_the_paper_is_one_block_with_tokens_shown(llama):
     with torch.inference_mode():
         out = made.head(rows, positions, session.seen, mask)[0, 1 + BLOCK :]
         wanted = (out @ made.frozen.head.T).log_softmax(-1).topk(2, dim=-1)
-        found = session._beyond(tokens[-1], session._block(made.frozen.look_up([tokens[-1]])[:, 0]), spine)
+        first = session._block(made.frozen.look_up([tokens[-1]])[:, 0])
+        found = session._read(spine[-1], session._beyond(tokens[-1], first, spine))
     assert np.allclose(found.log_probs, wanted.values.numpy(), atol=1e-5)
     assert np.array_equal(found.tokens, wanted.indices.numpy())
 

@@ -42,6 +42,37 @@ def random_grow(seed):
     return alternatives
 
 
+def grow_by_path(seed):
+    """A drafter whose alternatives depend on the path alone, with rounded probabilities."""
+
+    def alternatives(trie, nodes):
+        rows = []
+        for node in nodes:
+            rng = np.random.default_rng((seed, *trie.path(node)))
+            probs = np.floor(20 * rng.dirichlet(np.ones(5))[:4]) / 20
+            rows.append([(math.log(prob), k + 1) for k, prob in enumerate(probs) if prob])
+        return rows
+
+    return alternatives
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_what_cannot_be_among_the_wanted_is_not_expanded_and_the_best_stay_the_same(seed):
+    asked = {None: 0, 12: 0}
+    trees = []
+    for wanted in asked:
+        alternatives = grow_by_path(seed)
+
+        def counted(trie, nodes, wanted=wanted, alternatives=alternatives):
+            asked[wanted] += len(nodes)
+            return alternatives(trie, nodes)
+
+        trees.append(best_first(expand(0, Expansion(6, 40, 4), 9, counted, wanted), 0, 12))
+    assert np.array_equal(trees[0].tokens, trees[1].tokens)
+    assert np.array_equal(trees[0].parent, trees[1].parent)
+    assert asked[12] < asked[None]
+
+
 def test_the_numeric_example_of_the_seed_comes_out():
     offer = expand(0, Expansion(depth=2, width=2, children=2), 9, grow(EXAMPLE))
     assert offer.tokens.tolist() == [0, A, B, A1, A2, B1]
