@@ -153,7 +153,11 @@ RECIPES: MappingProxyType[str, Recipe] = MappingProxyType(
             final="none",
         ),
         "glance": Recipe(
-            "feature-block", BlockRecipe(token_weight=0.3, feature_weight=0.5), taps=_SPREAD, layers=2, link=576
+            "feature-block",
+            BlockRecipe(token_weight=0.3, feature_weight=0.5, distill="soft"),
+            taps=_SPREAD,
+            layers=2,
+            link=576,
         ),
         "glance-paper": Recipe("diffusion-block", BlockRecipe(reveal=0.5), taps=_SPREAD, final="none", layers=3),
         "medusa": Recipe("medusa", BlockRecipe(anchors=32)),
