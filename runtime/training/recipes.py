@@ -154,7 +154,7 @@ RECIPES: MappingProxyType[str, Recipe] = MappingProxyType(
         ),
         "glance": Recipe(
             "feature-block",
-            BlockRecipe(token_weight=0.3, feature_weight=0.5, distill="soft"),
+            BlockRecipe(token_weight=0.3, feature_weight=0.5),
             taps=_SPREAD,
             layers=2,
             link=576,
