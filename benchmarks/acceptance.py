@@ -42,6 +42,7 @@ from runtime.training.session import cached_states, lookup_weights
 
 CORPUS = Path("data/corpus")
 _EXPAND = {"chain": Expansion(5, 1, 1), "tree": Expansion(6, 8, 8)}
+_OFFERS = {"chain": BlockOffer(8, 1, width=1), "tree": BlockOffer(), "extended": BlockOffer(extend_above=0.3)}
 
 
 @dataclass(frozen=True)
@@ -86,10 +87,7 @@ def states(target: Target, folder: Path, reads: Any) -> Features:
 def head_drafter(folder: str, shape: str, target: Target) -> HeadDrafter:
     """Load a head, to expand as a shape says."""
     head = load_head(Path(folder), target)
-    extend = 0.3 if shape == "extended" else None
-    return replace(
-        head, expansion=_EXPAND["chain" if shape == "chain" else "tree"], offer=BlockOffer(64, 16, extend_above=extend)
-    )
+    return replace(head, expansion=_EXPAND["chain" if shape == "chain" else "tree"], offer=_OFFERS[shape])
 
 
 def walk_row(task: tuple[Row, int, str]) -> tuple[Row, list[Walked]]:
