@@ -1,14 +1,13 @@
 """The runtime's sub-commands, run as a user runs them."""
 
 import json
-import subprocess
-import sys
 
 import polars as pl
 import pytest
 
 from lawfit.readers import own
 from lawfit.trace import Trace
+from tests.runtime.cli.command import lawfit
 
 
 @pytest.fixture(scope="module")
@@ -21,11 +20,6 @@ def prompts(tmp_path_factory):
     ]
     path.write_text("\n".join(json.dumps(row) for row in rows) + "\n")
     return path
-
-
-def lawfit(*arguments, cwd=None):
-    command = [sys.executable, "-c", "from lawfit.cli.app import main; main()", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, timeout=240)
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from lawfit.readers import own
-from tests.runtime.cli.test_commands import lawfit
+from tests.runtime.cli.command import lawfit
 
 TEXT = "w1 w2 w3 w1 w2 w3"
 

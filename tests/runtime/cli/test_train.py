@@ -11,7 +11,7 @@ import pytest
 from runtime.audit import plain_output
 from runtime.target import Target
 from runtime.training.corpus import Text, pack_corpus
-from tests.runtime.cli.test_commands import lawfit
+from tests.runtime.cli.command import lawfit
 
 MAIN = "from lawfit.cli.app import main; main()"
 
@@ -58,12 +58,7 @@ def test_a_recipe_gives_a_head_that_drafts_and_leaves_the_output_alone(folder, c
 def test_a_killed_run_goes_on_to_the_same_curve(folder, corpora, tmp_path):
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     assert lawfit(*arguments(folder, corpora, whole, "eagle1", 260, 130)).returncode == 0
-    command = [
-        sys.executable,
-        "-c",
-        "from lawfit.cli.app import main; main()",
-        *map(str, arguments(folder, corpora, killed, "eagle1", 260, 130)),
-    ]
+    command = [sys.executable, "-c", MAIN, *map(str, arguments(folder, corpora, killed, "eagle1", 260, 130))]
     process = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     checkpoint = killed / "work" / "checkpoint.safetensors"
     deadline = time.monotonic() + 100
