@@ -57,9 +57,9 @@ class Sampling:
     def __post_init__(self) -> None:
         """Refuse settings without a meaning."""
         if not (_finite(self.temperature) and self.temperature >= 0):
-            raise SamplingError(f"temperature {self.temperature!r}, expected a finite number of at least 0")
+            raise SamplingError(f"temperature {self.temperature!r:.40}, expected a finite number of at least 0")
         if not (_finite(self.top_p) and 0 < self.top_p <= 1):
-            raise SamplingError(f"top_p {self.top_p!r}, expected a number above 0 and at most 1")
+            raise SamplingError(f"top_p {self.top_p!r:.40}, expected a number above 0 and at most 1")
         if not (_whole(self.top_k) and self.top_k >= 0):
             raise SamplingError(f"top_k {self.top_k!r}, expected a whole number of at least 0 (0 keeps all tokens)")
         if not (_whole(self.seed) and 0 <= self.seed < 2**64):
@@ -161,7 +161,12 @@ def _softmax(scores: Floats) -> Floats:
 
 
 def _finite(value: object) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    if not isinstance(value, Real) or isinstance(value, bool):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number beyond any float
+        return False
 
 
 def _whole(value: object) -> bool:

@@ -187,4 +187,4 @@ def typed(value: Any, hint: Any, where: str) -> Any:
             raise LawfitError(f"{where} is a number of {len(str(value))} digits, too large for a float") from error
     if hint in (int, str, bool) and type(value) is hint:
         return value
-    raise LawfitError(f"{where} is {value!r}, expected {getattr(hint, '__name__', hint)}")
+    raise LawfitError(f"{where} is {value!r:.80}, expected {getattr(hint, '__name__', hint)}")

@@ -92,7 +92,12 @@ def block_config(settings: Settings, block: int, taps: int, causal: object) -> B
     if causal and (not windows or 0 in windows):
         raise settings.fail("is_causal", "false where a layer sees everything")
     return BlockConfig(
-        read_shape(settings, query_norm=True), count, block, taps, windows, True if causal is None else causal
+        read_shape(settings, query_norm=True),
+        layers=count,
+        block=block,
+        taps=taps,
+        windows=windows,
+        windows_causal=True if causal is None else causal,
     )
 
 

@@ -50,7 +50,7 @@ def train(
     draft_words: Annotated[int, typer.Option(min=0, help="Draft vocabulary; 0 for the target's own.")] = 12288,
     curve_every: Annotated[int, typer.Option(min=1, help="Steps between points of the learning curve.")] = 200,
     seed: Annotated[int, typer.Option(min=0, max=1_000_000, help="Of weights, batches and noise.")] = 0,
-    threads: Annotated[int, typer.Option(min=0, help="CPU threads; 0 for torch's choice.")] = 0,
+    threads: Annotated[int, typer.Option(min=0, max=1024, help="CPU threads; 0 for torch's choice.")] = 0,
     target: TargetFolder = None,
     dtype: Annotated[str, typer.Option(help="fp32, or bf16 for the products where that is fast.")] = "bf16",
 ) -> None:

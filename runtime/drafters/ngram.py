@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from lawfit.errors import LawfitError
 from policy.candidates import Candidates
 from runtime.drafters import Stateless
 
@@ -49,7 +50,7 @@ class NgramDrafter(Stateless):
     def __post_init__(self) -> None:
         """Refuse settings without a meaning."""
         if not (1 <= self.min_match <= self.max_match and min(self.matches, self.depth, self.max_nodes) >= 1):
-            raise ValueError(f"{self}: expected 1 <= min_match <= max_match and positive matches, depth, max_nodes")
+            raise LawfitError(f"{self}: expected 1 <= min_match <= max_match and positive matches, depth, max_nodes")
 
     def propose(self, tokens: Sequence[int], prompt_len: int, max_depth: int) -> Candidates:
         """Offer candidates; the offer's confidence is the length of the longest match, 0 where there is none."""

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from policy.build import best_candidates
 from policy.candidates import Candidates, Marginals
+from policy.errors import TreeError
 from policy.extended import Extended, confident_spine
 from runtime.frozen import Frozen
 from runtime.heads.block import DiffusionBlock, FeatureBlock
@@ -46,6 +47,14 @@ class BlockOffer:
     words: int = 16
     extend_above: float | None = None
     width: int = 8
+
+    def __post_init__(self) -> None:
+        """Refuse what is no count, or no probability."""
+        for name in ("nodes", "words", "width"):
+            if type(value := getattr(self, name)) is not int or value < 1:
+                raise TreeError(f"offer: {name} is {value!r}, expected a whole number of at least 1")
+        if self.extend_above is not None and not self.extend_above > 0:
+            raise TreeError(f"offer: extend_above is {self.extend_above!r}, expected a probability above 0")
 
 
 class BlockSession:

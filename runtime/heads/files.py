@@ -127,6 +127,8 @@ def _tensors(path: Path, manifest: Manifest) -> dict[str, Tensor]:
         raise ManifestMismatch(f"{path}: not safetensors ({str(error).splitlines()[0]:.120})") from error
     if WORDS not in tensors:
         raise ManifestMismatch(f"{path}: {WORDS} is absent")
+    if tensors[WORDS].is_complex():
+        raise ManifestMismatch(f"{path}: {WORDS} is of {tensors[WORDS].dtype}, expected token ids")
     if words_digest(tensors[WORDS]) != manifest.vocabulary:
         raise ManifestMismatch(
             f"{path}: vocabulary is {words_digest(tensors[WORDS]):.12}, the manifest has {manifest.vocabulary:.12}"

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 import polars as pl
 
@@ -164,9 +165,15 @@ def _text(line: str, where: str) -> Text:
         return Text(
             str(record["prompt_id"]),
             str(record["task"]),
-            tuple(int(token) for token in record["prompt"]),
-            tuple(int(token) for token in record["output"]),
+            _ids(record["prompt"]),
+            _ids(record["output"]),
             bool(record["kept"]),
         )
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise TrainingError(f"{where}: not a text of a corpus ({error})") from error
+
+
+def _ids(values: list[Any]) -> tuple[int, ...]:
+    if strange := [value for value in values if type(value) is not int]:
+        raise ValueError(f"token {strange[0]!r:.40}, expected a whole number")
+    return tuple(values)

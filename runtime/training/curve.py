@@ -42,7 +42,8 @@ class LearningCurve:
 
     def __init__(self, folder: Path, every: int, steps: int) -> None:
         self.path, self.every, self.steps = folder / "curve.jsonl", every, steps
-        self.seconds = sum(record["seconds"] for record in _lines(folder / "log.jsonl"))
+        # By step: those behind the last checkpoint are run again, and count once.
+        self.seconds = {int(record["step"]): float(record["seconds"]) for record in _lines(folder / "log.jsonl")}
         try:
             self.points = [CurvePoint(**record) for record in _lines(self.path)]
         except TypeError as error:
@@ -51,12 +52,12 @@ class LearningCurve:
     def follow(self, record: dict[str, float], measure: Callable[[], Interval]) -> CurvePoint | None:
         """Take note of a step, and measure where a point is due and not there yet."""
         done = int(record["step"]) + 1
-        self.seconds += record["seconds"]
+        self.seconds[done - 1] = record["seconds"]
         due = done % self.every == 0 or done == self.steps
         if not due or any(point.step == done for point in self.points):
             return None
-        tau = measure()
-        self.points.append(CurvePoint(done, self.seconds, float(tau.estimate), float(tau.low), float(tau.high)))
+        tau, seconds = measure(), sum(value for step, value in self.seconds.items() if step < done)
+        self.points.append(CurvePoint(done, seconds, float(tau.estimate), float(tau.low), float(tau.high)))
         write_text(self.path, "".join(json.dumps(asdict(point)) + "\n" for point in self.points))
         return self.points[-1]
 

@@ -90,6 +90,8 @@ def train(
         The checkpoint is of another head.
     """
     folder.mkdir(parents=True, exist_ok=True)
+    for left in folder.glob(".*.tmp"):  # a killed run was writing it
+        left.unlink(missing_ok=True)
     optimizer = torch.optim.AdamW(
         head.parameters(), lr=schedule.learning_rate, betas=(0.9, 0.95), weight_decay=schedule.weight_decay
     )

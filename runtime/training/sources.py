@@ -35,8 +35,9 @@ def kept_texts(paths: Sequence[Path], target: Target) -> list[Text]:
     for text in texts:
         ids = (*text.prompt, *text.output)
         if not 0 <= min(ids) <= max(ids) < target.vocabulary:
+            odd = min(ids) if min(ids) < 0 else max(ids)
             raise TrainingError(
-                f"{names}: text {text.prompt_id!r} holds token {max(ids)}, the target has {target.vocabulary}"
+                f"{names}: text {text.prompt_id!r} holds token {odd}, the target has {target.vocabulary}"
             )
     return texts
 

@@ -3,6 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lawfit.errors import LawfitError
 from policy.build import best_first
 from runtime.drafters.ngram import NgramDrafter
 
@@ -73,5 +74,5 @@ def test_offers_are_bounded_and_every_path_occurs_behind_a_match(text, max_depth
     "settings_", [{"min_match": 0}, {"min_match": 5, "max_match": 4}, {"matches": 0}, {"depth": 0}]
 )
 def test_settings_without_a_meaning_are_refused(settings_):
-    with pytest.raises(ValueError, match="expected"):
+    with pytest.raises(LawfitError, match="expected"):
         NgramDrafter(**settings_)

@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from policy.controller import FixedBudget
+from policy.errors import TreeError
 from runtime.audit import plain_output
 from runtime.engine import Engine
 from runtime.frozen import Frozen
@@ -104,3 +105,13 @@ def test_linked_trees_leave_the_output_alone(llama, gemma, budget, extend_above)
         for seed in range(3):
             prompt = torch.randint(40, (6,), generator=torch.Generator().manual_seed(seed)).tolist()
             assert engine.generate(prompt, 24) == plain_output(target, prompt, 24)
+
+
+@pytest.mark.parametrize(
+    ("offer", "named"),
+    [({"nodes": 0}, "nodes is 0"), ({"words": -1}, "words is -1"), ({"width": 2.5}, "width is 2.5"),
+     ({"extend_above": 0.0}, "extend_above is 0.0"), ({"extend_above": float("nan")}, "extend_above is nan")],
+)  # fmt: skip
+def test_offers_without_a_meaning_are_refused(offer, named):
+    with pytest.raises(TreeError, match=named):
+        BlockOffer(**offer)

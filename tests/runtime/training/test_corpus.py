@@ -124,3 +124,15 @@ def test_a_table_of_other_types_is_no_corpus(tmp_path, frame):
     pl.DataFrame({"prompt_id": ["a"], "task": ["b"], "kept": [True], **frame}).write_parquet(path)
     with pytest.raises(TrainingError, match="not a corpus"):
         read_corpus(path)
+
+
+@pytest.mark.parametrize(
+    ("output", "message"),
+    [("[1.5, 2]", "token 1.5, expected a whole number"), ("[Infinity]", "token inf"), ('["7"]', "token '7'"),
+     ("[" * 100_000, "not a text of a corpus")],
+)  # fmt: skip
+def test_a_line_with_other_tokens_than_whole_numbers_is_refused(tmp_path, output, message):
+    path = tmp_path / "corpus.jsonl"
+    path.write_text(f'{{"prompt_id": "a", "task": "t", "prompt": [1], "output": {output}, "kept": true}}\n')
+    with pytest.raises(TrainingError, match=message):
+        read_corpus(path)

@@ -89,3 +89,9 @@ def test_a_step_without_a_loss_changes_nothing_not_even_by_decay(llama, features
     schedule = Schedule(3, weight_decay=0.5)
     train(head, lambda number: batches(held, 120, 3, torch.float32, number), lambda b, g, s: [], schedule, tmp_path)
     assert all(torch.equal(a, b) for a, b in zip(before, head.parameters(), strict=True))
+
+
+def test_what_a_killed_run_was_writing_is_removed(llama, features, tmp_path):
+    (tmp_path / ".checkpoint.safetensors.x1.tmp").write_bytes(b"half")
+    run(llama, features[1], tmp_path, 2)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["checkpoint.safetensors", "log.jsonl"]
