@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -138,8 +139,9 @@ def compare(
     position = next((k for k, (a, b) in pairs if a != b), min(len(expected), len(found)))
     context = [*prompt, *expected[:position]]
     logits = target.prefill(context, target.new_cache(len(context))).logits[-1]
-    second, best = np.sort((sampling or Sampling()).scores(logits, position))[-2:].tolist()
-    return Divergence(position, _at(expected, position), _at(found, position), best - second)
+    *others, best = np.sort((sampling or Sampling()).scores(logits, position)).tolist()
+    gap = best - others[-1] if others else math.inf
+    return Divergence(position, _at(expected, position), _at(found, position), gap)
 
 
 def _at(tokens: Sequence[int], position: int) -> int | None:

@@ -145,6 +145,10 @@ class Target:
         """Tokenize a user message with the chat template, or as plain text where the target has none."""
         if self.tokenizer is None:
             raise TargetError(f"{self.name}: no tokenizer, expected token ids")
+        try:
+            prompt.encode()
+        except UnicodeEncodeError as error:
+            raise TargetError(f"the prompt's character {error.start + 1} is half of a pair, expected text") from error
         if self.tokenizer.chat_template:
             message = [{"role": "user", "content": prompt}]
             try:

@@ -14,6 +14,7 @@ from lawfit.errors import LawfitError
 from runtime.cli.options import TargetFolder, require_runtime
 
 if TYPE_CHECKING:
+    from runtime.heads.drafter import HeadDrafter
     from runtime.states import FeatureAddress
     from runtime.target import Target
     from runtime.training.corpus import Text
@@ -56,7 +57,8 @@ def train(
 ) -> None:
     """Train a draft head on a frozen target, from texts that the target wrote.
 
-    Without --corpus the target first writes one: its own greedy output, loops dropped, one prompt in ten held out.
+    Without --corpus the target first writes one: its own greedy output, loops dropped, one prompt in ten held out. A
+    run killed while that is written goes on with other texts; from then on it gives the head of a run undisturbed.
     The head, its manifest, its learning curve on held-out prompts (tokens per target pass of its trees) and a plot
     are written to --out. Recipes: eagle1, hass, eagle3, glance (working forms), hass-paper, eagle3-paper,
     glance-paper (as published), medusa.
@@ -70,6 +72,7 @@ def train(
     require_runtime()
     import torch
 
+    from runtime.heads.files import load_head
     from runtime.setup import load_target
     from runtime.training.recipes import find_recipe
     from runtime.training.session import Course
@@ -77,15 +80,18 @@ def train(
     chosen = find_recipe(recipe)
     if (corpus is None) != (held_out is None) or (corpus and prompts):
         raise LawfitError("give --corpus with --held-out, or neither of them and perhaps --prompts")
+    if out.exists() and not out.is_dir():
+        raise LawfitError(f"{out}: is a file, expected a folder for the head")
     if threads:
         torch.set_num_threads(threads)
     loaded = load_target(target, dtype, "cpu")
+    first = load_head(begin, loaded) if begin else None
     if corpus is None or held_out is None:
         made, held_out = _write_corpora(loaded, prompts, out / "work", tokens, seed)
         corpus = [made]
     budget = 5 if chosen.kind in ("eagle", "eagle3") else 8
     course = Course(steps, rows, draft_words, curve_every, budget=budget, seed=seed)
-    _run(recipe, _sources(loaded, chosen, corpus, held_out, states or out / "states"), course, out, begin)
+    _run(recipe, _sources(loaded, chosen, corpus, held_out, states or out / "states"), course, out, first)
     note(f"head written to {out}")
 
 
@@ -110,8 +116,7 @@ def _sources(target: Target, recipe: Recipe, corpus: list[Path], held_out: Path,
                    (*corpus, held_out))  # fmt: skip
 
 
-def _run(name: str, sources: Sources, course: Course, out: Path, begin: Path | None) -> None:
-    from runtime.heads.files import load_head
+def _run(name: str, sources: Sources, course: Course, out: Path, begin: HeadDrafter | None) -> None:
     from runtime.training.card import write_card
     from runtime.training.curve import steps_done
     from runtime.training.recipes import find_recipe
@@ -120,12 +125,12 @@ def _run(name: str, sources: Sources, course: Course, out: Path, begin: Path | N
     def tell(point: CurvePoint) -> None:
         note(f"step {point.step}: tau {point.tau:.2f} [{point.low:.2f}, {point.high:.2f}] on held-out prompts")
 
-    recipe, first = find_recipe(name), load_head(begin, sources.target) if begin else None
+    recipe = find_recipe(name)
     with progress(f"training {name}", course.steps) as advance:
         if done := steps_done(out):
             advance(done)
         _, points = run(
-            recipe, sources, course, out, name=name, begin=first, on_step=lambda record: advance(), on_point=tell
+            recipe, sources, course, out, name=name, begin=begin, on_step=lambda record: advance(), on_point=tell
         )
     write_card(out, recipe, course, sources.paths, points, sys.argv[1:])
 

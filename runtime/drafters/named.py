@@ -52,8 +52,8 @@ def make_drafter(name: str, target: Target) -> Drafter:
             head = make_drafter(name.removesuffix(f"@{how}"), target)
             bank = bank_of(target, target.encode(_OTHER), head) if how == "swapped" else None
             return Conditioned(head, how, bank)
-    folder = Path(name.removesuffix("+ngram"))
-    if not folder.is_dir():
+    folder = Path(base := name.removesuffix("+ngram"))
+    if not base or not folder.is_dir():
         raise TargetError(f"drafter {name!r}, expected {NAMES}")
     head = load_head(folder, target)
     if not name.endswith("+ngram"):

@@ -14,6 +14,9 @@ from runtime.drafters import Stateless
 
 IntArray = NDArray[np.int64]
 
+# Beyond this a longer match weighs no more: 2**1024 is no float.
+_LONGEST = 500
+
 
 @dataclass(frozen=True)
 class NgramDrafter(Stateless):
@@ -63,7 +66,7 @@ class NgramDrafter(Stateless):
         for at, match in zip(end.tolist(), length.tolist(), strict=True):
             # A continuation that runs into the end of the text goes on from its own copy, as a loop would.
             copied = text[at + 1 + np.arange(depth) % (len(text) - 1 - at)]
-            trie.insert(copied.tolist(), 2.0**match, in_prompt=at < prompt_len)
+            trie.insert(copied.tolist(), 2.0 ** min(match, _LONGEST), in_prompt=at < prompt_len)
         return trie.candidates(self.escape, confidence=float(length[0]))
 
     def _find(self, text: IntArray) -> tuple[IntArray, IntArray]:

@@ -95,6 +95,9 @@ def load_head(folder: Path, target: Target) -> HeadDrafter:
         wanted = tuple(own[name].shape) if name in own else "absent"
         if found != wanted:
             raise ManifestMismatch(f"{folder / WEIGHTS}: {name} is {found}, the head has {wanted}")
+        if tensors[name].dtype != STORED[manifest.dtype]:
+            stored = str(tensors[name].dtype).removeprefix("torch.")
+            raise ManifestMismatch(f"{folder / WEIGHTS}: {name} is of {stored}, the manifest says {manifest.dtype}")
     dtype = DTYPES[target.dtype]
     head.load_state_dict({name: value.to(dtype) for name, value in tensors.items()}, assign=True)
     broken = [name for name, value in head.state_dict().items() if not bool(torch.isfinite(value).all())]

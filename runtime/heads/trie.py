@@ -160,8 +160,10 @@ def expand(root: int, expansion: Expansion, max_depth: int, grow: Grow, wanted: 
     Raises
     ------
     TreeError
-        What `Trie.add` refuses.
+        What `Trie.add` refuses; ``wanted`` is no count.
     """
+    if wanted is not None and (type(wanted) is not int or wanted < 1):
+        raise TreeError(f"wanted is {wanted!r}, expected a whole number of at least 1")
     trie, frontier, passes = Trie(root), [0], 0
     for _ in range(min(expansion.depth, max_depth)):
         chosen = trie.best(frontier if wanted is None else trie.above(frontier, wanted), expansion.width)

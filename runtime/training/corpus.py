@@ -137,7 +137,12 @@ def read_corpus(path: Path, limit: int | None = None) -> list[Text]:
         raise TrainingError(f"{path}: no such file, expected a corpus")
     if path.suffix == ".parquet":
         try:
-            rows = pl.read_parquet(path).select(*_SCHEMA).cast(dict(_SCHEMA)).head(limit or 1 << 40)  # type: ignore[arg-type]
+            table = pl.read_parquet(path).select(*_SCHEMA)
+            for name in ("prompt", "output"):
+                kind = table.schema[name]
+                if not (isinstance(kind, pl.List) and kind.inner.is_integer()):
+                    raise TrainingError(f"{path}: not a corpus: {name} is {kind}, expected lists of token ids")
+            rows = table.cast(dict(_SCHEMA)).head(limit or 1 << 40)  # type: ignore[arg-type]
         except (pl.exceptions.PolarsError, OSError) as error:
             raise TrainingError(f"{path}: not a corpus ({str(error).splitlines()[0]:.160})") from error
         columns = list(rows.iter_rows())

@@ -129,10 +129,10 @@ def run(
     """
     target, dtype = sources.target, DTYPES[sources.target.dtype]
     words = _words(sources, course)
-    claim(folder / "work", _identity(name, recipe, course, sources, theta, begin))
     head = recipe.head(target, words, theta, course.seed)
     if begin is not None:
         begin_from(head, begin, words)
+    claim(folder / "work", _identity(name, recipe, course, sources, theta, begin))
     frozen = Frozen.of(target, words, dtype)
     curve = LearningCurve(folder / "work", course.curve_every, course.steps)
 
@@ -168,6 +168,8 @@ def _identity(
 
 def _save(folder: Path, name: str, head: Head, words: Tensor, sources: Sources) -> None:
     """Write the head, and how far lookup is trusted beside it."""
+    for left in folder.glob(".*.tmp"):  # a killed run was writing it
+        left.unlink(missing_ok=True)
     save_head(folder, name, head, words, sources.reads, TargetIdentity.of(sources.target))
     drafter = HeadDrafter(head, Frozen.of(sources.target, words), sources.reads)
     (folder / LOOKUP).unlink(missing_ok=True)

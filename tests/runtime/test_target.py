@@ -220,3 +220,8 @@ def test_the_self_check_sees_rows_that_look_at_their_siblings(name, dtype, monke
     monkeypatch.setattr(selfcheck, "pack", careless)
     with pytest.raises(TargetError, match="does not honour tree masks"):
         Target.wrap(TARGETS[name]().to(dtype))
+
+
+def test_half_of_a_pair_of_surrogates_is_no_prompt(folder):
+    with pytest.raises(TargetError, match="the prompt's character 3 is half of a pair"):
+        Target.load(folder).encode("w1\ud800")

@@ -173,6 +173,19 @@ def test_a_head_of_other_draft_words_is_nothing_to_begin_from(folder, corpora, t
     assert "another configuration or other draft words" in done.stderr
 
 
+def test_a_head_that_is_nothing_to_begin_from_claims_no_folder(folder, corpora, tmp_path):
+    assert lawfit(*arguments(folder, corpora, tmp_path / "one", "eagle1", 1)).returncode == 0
+    given = arguments(folder, corpora, tmp_path / "other", "medusa", 1)
+    assert lawfit(*given, "--from", tmp_path / "one").returncode == 2
+    assert lawfit(*given).returncode == 0
+
+
+def test_a_file_is_no_folder_for_a_head(folder, corpora, tmp_path):
+    (tmp_path / "head").write_text("")
+    done = lawfit(*arguments(folder, corpora, tmp_path / "head", "eagle1", 1))
+    assert (done.returncode, done.stderr.count("is a file, expected a folder")) == (2, 1)
+
+
 def test_a_damaged_checkpoint_says_what_to_remove(folder, corpora, tmp_path):
     out = tmp_path / "head"
     assert lawfit(*arguments(folder, corpora, out, "eagle1", 2)).returncode == 0

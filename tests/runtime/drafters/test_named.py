@@ -65,3 +65,10 @@ def test_unknown_names_say_what_is_known(loaded, head_folder, tmp_path):
 def test_a_head_of_another_target_is_refused(head_folder):
     with pytest.raises(ManifestMismatch, match=r"target\."):
         make_drafter(str(head_folder), Target.wrap(tiny_llama(seed=8), name="other"))
+
+
+@pytest.mark.parametrize("name", ["", "+ngram", "@zeroed", "@swapped"])
+def test_a_name_without_a_folder_is_not_the_one_we_stand_in(loaded, head_folder, monkeypatch, name):
+    monkeypatch.chdir(head_folder)
+    with pytest.raises(TargetError, match="expected ngram, random"):
+        make_drafter(name, loaded)

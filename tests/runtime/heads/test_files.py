@@ -163,3 +163,14 @@ def test_a_base_of_rotary_positions_that_is_none_is_refused(saved, llama, tmp_pa
     folder = changed(saved, tmp_path, set_field("head", "shape", "theta", value=value))
     with pytest.raises(LawfitError, match=r"head\.shape\.theta"):
         load_head(folder, llama)
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.bool, torch.complex64, torch.float16])
+def test_weights_of_another_dtype_than_the_manifests_are_refused(saved, llama, tmp_path, dtype):
+    folder = tmp_path / "head"
+    shutil.copytree(saved[0], folder)
+    tensors = load_file(folder / WEIGHTS)
+    first = next(name for name in tensors if name != "draft_tokens")
+    save_file({**tensors, first: torch.ones(tensors[first].shape).to(dtype)}, folder / WEIGHTS)
+    with pytest.raises(ManifestMismatch, match=rf"{first} is of .*, the manifest says fp32"):
+        load_head(folder, llama)

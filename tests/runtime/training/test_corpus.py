@@ -115,9 +115,10 @@ def test_what_is_no_corpus_is_refused(tmp_path, name):
         {"prompt": [["a"]], "output": [[1]]},
         {"prompt": [[1, None]], "output": [[1]]},
         {"prompt": [[-1]], "output": [[1]]},
+        {"prompt": [[1.5]], "output": [[1]]},
         {"prompt": [[1]], "output": [None]},
     ],
-    ids=["text", "null token", "negative", "null list"],
+    ids=["text", "null token", "negative", "a share", "null list"],
 )
 def test_a_table_of_other_types_is_no_corpus(tmp_path, frame):
     path = tmp_path / "corpus.parquet"
