@@ -8,7 +8,7 @@ import stat
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from glob import glob
+from glob import escape, glob
 from pathlib import Path
 
 import polars as pl
@@ -57,6 +57,13 @@ def replacing(path: Path) -> Iterator[Path]:
         raise LawfitError(f"{path}: cannot be written ({str(error).splitlines()[0][:160]})") from error
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def remove_unfinished(*paths: Path) -> None:
+    """Remove what killed processes left of writing ``paths``; for paths that one process at a time writes."""
+    for path in paths:
+        for left in path.parent.glob(f".{escape(path.name)}.*.tmp"):
+            left.unlink(missing_ok=True)
 
 
 def write_text(path: Path, text: str) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from lawfit.bootstrap import Interval
-from lawfit.files import write_text
+from lawfit.files import remove_unfinished, write_text
 from runtime.errors import TrainingError
 
 
@@ -42,6 +42,7 @@ class LearningCurve:
 
     def __init__(self, folder: Path, every: int, steps: int) -> None:
         self.path, self.every, self.steps = folder / "curve.jsonl", every, steps
+        remove_unfinished(self.path)
         # By step: those behind the last checkpoint are run again, and count once.
         self.seconds = {int(record["step"]): float(record["seconds"]) for record in _lines(folder / "log.jsonl")}
         try:

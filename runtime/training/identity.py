@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from lawfit.files import write_text
+from lawfit.files import remove_unfinished, write_text
 from runtime.errors import TrainingError
 from runtime.training.corpus import Text
 
@@ -24,6 +24,7 @@ def claim(folder: Path, identity: dict[str, Any]) -> None:
         Another run was begun there; the first field that differs is named, with both values.
     """
     path = folder / _FILE
+    remove_unfinished(path)
     wanted = json.loads(json.dumps(identity))
     if not path.is_file():
         write_text(path, json.dumps(wanted, indent=1) + "\n")

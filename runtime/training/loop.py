@@ -14,7 +14,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from lawfit.files import replacing, write_text
+from lawfit.files import remove_unfinished, replacing, write_text
 from runtime.errors import TrainingError
 
 
@@ -90,8 +90,7 @@ def train(
         The checkpoint is of another head.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    for left in folder.glob(".*.tmp"):  # a killed run was writing it
-        left.unlink(missing_ok=True)
+    remove_unfinished(folder / "checkpoint.safetensors", folder / "log.jsonl")
     optimizer = torch.optim.AdamW(
         head.parameters(), lr=schedule.learning_rate, betas=(0.9, 0.95), weight_decay=schedule.weight_decay
     )

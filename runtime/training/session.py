@@ -14,7 +14,7 @@ from torch import Tensor
 
 from lawfit.bootstrap import Interval
 from lawfit.errors import FitError
-from lawfit.files import write_text
+from lawfit.files import remove_unfinished, write_text
 from policy.build import best_first
 from policy.match_weights import MatchWeights
 from runtime.drafters.mixed import MixedDrafter, match_rows
@@ -25,7 +25,7 @@ from runtime.heads.block import FeatureBlock
 from runtime.heads.drafter import Head, HeadDrafter
 from runtime.heads.drafting import Expansion
 from runtime.heads.eagle import EagleHead
-from runtime.heads.files import LOOKUP, save_head
+from runtime.heads.files import LOOKUP, MANIFEST, WEIGHTS, save_head
 from runtime.manifest import TargetIdentity, weights_digest
 from runtime.states import FeatureAddress
 from runtime.target import DTYPES, Target
@@ -168,8 +168,7 @@ def _identity(
 
 def _save(folder: Path, name: str, head: Head, words: Tensor, sources: Sources) -> None:
     """Write the head, and how far lookup is trusted beside it."""
-    for left in folder.glob(".*.tmp"):  # a killed run was writing it
-        left.unlink(missing_ok=True)
+    remove_unfinished(*(folder / file for file in (WEIGHTS, MANIFEST, LOOKUP)))
     save_head(folder, name, head, words, sources.reads, TargetIdentity.of(sources.target))
     drafter = HeadDrafter(head, Frozen.of(sources.target, words), sources.reads)
     (folder / LOOKUP).unlink(missing_ok=True)

@@ -93,5 +93,6 @@ def test_a_step_without_a_loss_changes_nothing_not_even_by_decay(llama, features
 
 def test_what_a_killed_run_was_writing_is_removed(llama, features, tmp_path):
     (tmp_path / ".checkpoint.safetensors.x1.tmp").write_bytes(b"half")
+    (tmp_path / ".notes.tmp").write_text("somebody else's")
     run(llama, features[1], tmp_path, 2)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["checkpoint.safetensors", "log.jsonl"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".notes.tmp", "checkpoint.safetensors", "log.jsonl"]
